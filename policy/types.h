@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The state that the policy decides on, and the record that it returns.
+ *
+ * A host (simulator, shadow, live) owns one `struct cw_sys` and keeps it
+ * current; the policy reads it, and writes only what the kernel's own decision
+ * functions write (recent_used_cpu, wakee flips, has_idle_cores, balance
+ * bookkeeping). Everything is a plain integer in a fixed-size array, so that
+ * the same declarations serve native code and a BPF map.
+ *
+ * Units: time in ns, capacity and utilisation on the 0..1024 scale, load on
+ * the scale where a nice-0 task that always runs is 1024.
+ */
+#ifndef CW_TYPES_H
+#define CW_TYPES_H
+
+#ifndef __VMLINUX_H__
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+typedef long long s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#endif
+
+#define CW_MAX_CPUS 1024
+#define CW_CPU_MASK (CW_MAX_CPUS - 1)
+#define CW_MASK_WORDS (CW_MAX_CPUS / 64)
+/* SMT, CLS, MC, PKG, NODE and as many NUMA distances as fit. */
+#define CW_MAX_LEVELS 10
+#define CW_MAX_DOMAINS 2048
+#define CW_MAX_GROUPS 8192
+#define CW_NONE 0xffffu
+
+#define CW_CAPACITY_SCALE 1024
+#define CW_NICE_0_WEIGHT 1024
+
+struct cw_cpumask {
+	u64 bits[CW_MASK_WORDS];
+};
+
+/* Geometric averages of one task or of one runqueue; see pelt.h. */
+struct cw_avg {
+	u64 last_update_time;
+	u64 load_sum;
+	u64 runnable_sum;
+	u64 load_avg;
+	u64 runnable_avg;
+	u64 util_avg;
+	u32 util_sum;
+	u32 period_contrib;
+	u32 util_est; /* of a task: with UTIL_AVG_UNCHANGED; of a runqueue: the sum over runnable tasks */
+	u32 pad;
+};
+
+/* Load of tasks that left a runqueue while they slept, still to be subtracted. */
+struct cw_removed {
+	u64 load_avg;
+	u64 runnable_avg;
+	u64 util_avg;
+	u32 nr;
+	u32 pad;
+};
+
+/* Domain flags, by the kernel's names and in the order in which it prints them. */
+enum cw_sd_flag {
+	SD_BALANCE_NEWIDLE = 1 << 0,
+	SD_BALANCE_EXEC = 1 << 1,
+	SD_BALANCE_FORK = 1 << 2,
+	SD_BALANCE_WAKE = 1 << 3,
+	SD_WAKE_AFFINE = 1 << 4,
+	SD_ASYM_CPUCAPACITY = 1 << 5,
+	SD_ASYM_CPUCAPACITY_FULL = 1 << 6,
+	SD_SHARE_CPUCAPACITY = 1 << 7,
+	SD_CLUSTER = 1 << 8,
+	SD_SHARE_LLC = 1 << 9,
+	SD_SERIALIZE = 1 << 10,
+	SD_ASYM_PACKING = 1 << 11,
+	SD_PREFER_SIBLING = 1 << 12,
+	SD_OVERLAP = 1 << 13,
+	SD_NUMA = 1 << 14,
+};
+
+/* One sched domain; CPUs whose span and groups agree share it. */
+struct cw_domain {
+	struct cw_cpumask span;
+	u32 flags;
+	u32 level;
+	u32 weight; /* CPUs in the span */
+	u32 imbalance_pct;
+	u32 busy_factor;
+	u32 min_interval_ms;
+	u32 max_interval_ms;
+	u32 cache_nice_tries;
+	u32 imb_numa_nr;
+	u32 nr_groups;
+	u32 first_group; /* its groups stand in cw_sys.group[first_group..+nr_groups] in ring order */
+	u32 llc; /* index in cw_sys.llc if SD_SHARE_LLC, else CW_NONE */
+};
+
+struct cw_group {
+	struct cw_cpumask span;
+	struct cw_cpumask balance_mask; /* CPUs that may balance on the group's behalf */
+	u32 weight; /* CPUs */
+	u32 cores; /* SMT cores */
+	u32 flags; /* those of the child domain, 0 at the lowest level */
+	u32 capacity; /* sum over its CPUs */
+	u32 min_capacity; /* of one CPU */
+	u32 max_capacity;
+	u32 imbalance; /* set when affinity kept a balancer from evening it out */
+	u32 pad;
+};
+
+/* What the kernel keeps in sd_llc_shared: one for each last-level cache. */
+struct cw_llc {
+	u32 has_idle_cores;
+	u32 nr_idle_scan; /* SIS_UTIL: CPUs a wakeup may look at */
+	u32 nr_busy_cpus;
+	u32 weight; /* CPUs: sd_llc_size */
+	u32 domain; /* the LLC's top domain, CW_NONE if the LLC is one CPU */
+	u32 pad;
+};
+
+/* One CPU's view of one of its domains: what balancing remembers. */
+struct cw_cpu_sd {
+	u64 last_balance; /* when it was last balanced, ns */
+	u64 max_newidle_lb_cost; /* ns */
+	u64 last_decay_max_lb_cost; /* ns */
+	u32 balance_interval_ms;
+	u32 nr_balance_failed;
+	u32 domain; /* index in cw_sys.domain, CW_NONE beyond the top */
+	u32 local_group; /* index in cw_sys.group */
+};
+
+/* One CPU's runqueue, as far as placement looks at it. */
+struct cw_cpu {
+	u32 nr_running; /* runnable tasks of all classes, the running one included */
+	u32 cfs_nr_running; /* of these, fair tasks (h_nr_running; delayed dequeues count as in 6.12) */
+	u32 idle_nr_running; /* of these, SCHED_IDLE tasks */
+	u8 curr_is_idle; /* the idle task is current */
+	u8 ttwu_pending; /* a queued remote wakeup is on its way */
+	u8 has_misfit;
+	u8 imbalance_pinned;
+	u32 capacity_orig; /* arch_scale_cpu_capacity, 1..1024 */
+	u32 capacity; /* what other classes leave of it, 1..1024 */
+	u32 llc; /* index in cw_sys.llc */
+	u32 core; /* lowest CPU of its SMT core */
+	u32 nr_sd; /* valid entries of cw_sys.cpu_sd[cpu] */
+	u32 asym_sd; /* lowest domain with SD_ASYM_CPUCAPACITY, CW_NONE without */
+	u32 exit_latency_us; /* of the idle state that it is in, 0 when running or polling */
+	u64 idle_stamp; /* when it went idle; 0: running */
+	u64 avg_idle; /* average idle duration, ns */
+	u64 max_idle_balance_cost; /* ns */
+	u64 load_weight; /* sum of weights of runnable fair tasks */
+	u64 misfit_task_load;
+	struct cw_avg avg; /* its fair runqueue's */
+	struct cw_removed removed;
+};
+
+/* One task, as far as placement looks at it. */
+struct cw_task {
+	s32 pid;
+	s32 recent_used_cpu;
+	s32 last_wakee; /* pid */
+	u32 wakee_flips;
+	u64 wakee_flip_decay_ts;
+	u64 exec_start; /* when it last started to run or was last accounted, ns: task_hot */
+	u32 weight; /* 1024 for nice 0 */
+	u32 nr_cpus_allowed;
+	u32 flags; /* CW_TASK_* */
+	u32 pad;
+	struct cw_avg avg;
+};
+
+enum cw_task_flag {
+	CW_TASK_PERCPU_KTHREAD = 1 << 0, /* is_per_cpu_kthread() */
+	CW_TASK_SCHED_IDLE = 1 << 1, /* SCHED_IDLE policy */
+};
+
+/* Wake flags, as the kernel's WF_*. */
+enum cw_wake_flag {
+	WF_EXEC = SD_BALANCE_EXEC,
+	WF_FORK = SD_BALANCE_FORK,
+	WF_TTWU = SD_BALANCE_WAKE,
+	WF_SYNC = 0x10,
+	WF_CURRENT_CPU = 0x40,
+};
+
+/* One placement to decide: a wakeup, a fork or an exec. */
+struct cw_wakeup {
+	struct cw_task *p;
+	struct cw_task *waker; /* current on this_cpu; the parent for a fork, p itself for an exec */
+	const struct cw_cpumask *cpus_ptr; /* where p may run */
+	s32 this_cpu; /* the waker's CPU */
+	s32 prev_cpu; /* where p last ran */
+	u32 wake_flags;
+	u32 in_task; /* the wakeup comes from task context, not from an interrupt */
+	u64 now;
+	u32 random;
+	u32 pad;
+};
+
+/*
+ * Why a CPU was chosen. X(name, text): the text is what reports print.
+ * Order is part of the record's format: append only.
+ */
+#define CW_REASONS(X)                                                          \
+	X(NONE, "none")                                                        \
+	X(BIAS_PREV, "bias-prev: previous CPU idle or with spare capacity")    \
+	X(TARGET_IDLE, "target idle")                                          \
+	X(PREV_IDLE, "previous CPU idle")                                      \
+	X(PERCPU_KTHREAD, "stacked with a per-CPU kthread")                    \
+	X(RECENT_IDLE, "recently used CPU idle")                               \
+	X(ASYM_IDLE_FITS, "idle CPU that fits (asymmetric capacity)")          \
+	X(ASYM_IDLE_BIGGEST, "idle CPU of most capacity")                      \
+	X(IDLE_CORE, "idle core")                                              \
+	X(IDLE_SMT, "idle SMT sibling")                                        \
+	X(IDLE_CPU, "idle CPU by scan")                                        \
+	X(BIAS_PREV_BUSY, "bias-prev: nothing idle, previous CPU")             \
+	X(TARGET_BUSY, "nothing idle, target")                                 \
+	X(CURRENT_CPU, "waker's CPU asked for")                                \
+	X(SLOW_PATH, "idlest CPU of the idlest group")                         \
+	X(SLOW_PATH_LOCAL, "local group kept")                                 \
+	X(CLUSTER_IDLE, "idle CPU of the target's cluster")                    \
+	X(BALANCE_PULL, "busiest queue found")                                 \
+	X(BALANCE_BALANCED, "balanced")                                        \
+	X(BALANCE_NOT_MINE, "another CPU of the group balances")
+
+enum cw_reason {
+#define CW_REASON_ENUM(name, text) CW_REASON_##name,
+	CW_REASONS(CW_REASON_ENUM)
+#undef CW_REASON_ENUM
+	CW_NR_REASONS
+};
+
+/* What kept a rule from acting, or which rule chose the target: bits of cw_decision.notes. */
+enum cw_note {
+	CW_NOTE_WA_IDLE = 1 << 0, /* wake_affine: by WA_IDLE */
+	CW_NOTE_WA_WEIGHT = 1 << 1, /* wake_affine: by WA_WEIGHT */
+	CW_NOTE_WAKE_WIDE = 1 << 2, /* wake_affine not tried: wake_wide */
+	CW_NOTE_SIS_UTIL_STOP = 1 << 3, /* scan not started: nr_idle_scan is 0 */
+	CW_NOTE_SCAN_LIMIT = 1 << 4, /* scan ended by its limit */
+	CW_NOTE_NO_FIT = 1 << 5, /* an idle candidate was refused: capacity does not fit */
+	CW_NOTE_AFFINITY = 1 << 6, /* a candidate was refused: not in cpus_ptr */
+	CW_NOTE_BIAS_NO_CACHE = 1 << 7, /* WAKEUP_BIAS_PREV: prev shares no cache with target */
+	CW_NOTE_BIAS_NO_SPARE = 1 << 8, /* WAKEUP_BIAS_PREV: prev neither idle nor with spare capacity */
+	CW_NOTE_WAKE_AFFINE_TRIED = 1 << 9,
+};
+
+/* The decision record: the one account of a decision that every host and report uses. */
+struct cw_decision {
+	u64 now;
+	s32 pid;
+	s32 this_cpu;
+	s32 prev_cpu;
+	s32 target; /* what wake_affine chose, before the search for an idle CPU */
+	s32 cpu; /* the choice; for balancing the busiest CPU, -1 if none */
+	u32 event; /* wake flags of a placement, enum cw_balance_event of a balance */
+	u32 reason;
+	u32 notes;
+	u32 cpus_scanned; /* CPUs whose state was read in scans */
+	u32 groups_scanned;
+};
+
+/* Indices of the features and tunables of features.def. */
+enum cw_feature {
+#define FEATURE(name, ...) CW_FEAT_##name,
+#define TUNABLE(...)
+#include "features.def"
+#undef FEATURE
+#undef TUNABLE
+	CW_NR_FEATURES
+};
+
+enum cw_tunable {
+#define FEATURE(...)
+#define TUNABLE(name, ...) CW_TUNE_##name,
+#include "features.def"
+#undef FEATURE
+#undef TUNABLE
+	CW_NR_TUNABLES
+};
+
+struct cw_sys {
+	u32 nr_cpus;
+	u32 mask_words; /* words of a cpumask in use: ceil(nr_cpus / 64) */
+	u32 nr_llcs;
+	u32 smt_present;
+	u32 overloaded; /* some runqueue has a waiting task: rd->overloaded */
+	u32 cluster_present; /* some domain has SD_CLUSTER */
+	u64 features; /* bit i: enum cw_feature */
+	s64 tunable[CW_NR_TUNABLES];
+	struct cw_cpu cpu[CW_MAX_CPUS];
+	struct cw_cpu_sd cpu_sd[CW_MAX_CPUS][CW_MAX_LEVELS];
+	struct cw_cpumask smt_mask[CW_MAX_CPUS];
+	struct cw_llc llc[CW_MAX_CPUS];
+	struct cw_domain domain[CW_MAX_DOMAINS];
+	struct cw_group group[CW_MAX_GROUPS];
+};
+
+static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)
+{
+	return sys->features >> f & 1;
+}
+
+static inline s64 tunable(const struct cw_sys *sys, enum cw_tunable t)
+{
+	return sys->tunable[t];
+}
+
+static inline struct cw_cpu *cpu_rq(struct cw_sys *sys, s32 cpu)
+{
+	return &sys->cpu[cpu & CW_CPU_MASK];
+}
+
+#endif /* CW_TYPES_H */
