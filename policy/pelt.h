@@ -146,6 +146,13 @@ static inline bool update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bo
 	return true;
 }
 
+/* A sleeper's averages, decayed to its old runqueue's last update without touching that queue. */
+static inline void sync_entity_load_avg(const struct cw_cpu *rq, struct cw_task *p)
+{
+	if (update_load_sum(rq->avg.last_update_time, &p->avg, 0, 0, false))
+		update_load_avg_from_sum(&p->avg, p->weight);
+}
+
 /*
  * A runqueue's averages at `now`: first what left with sleeping migrants, then
  * the time since the last update. True if they changed.
@@ -221,8 +228,7 @@ static inline void detach_entity_load_avg(struct cw_cpu *rq, const struct cw_tas
 /* A sleeper moves away without its old runqueue's lock: leave a note for its next update. */
 static inline void remove_entity_load_avg(struct cw_cpu *rq, struct cw_task *p)
 {
-	/* bring the sleeper to its old runqueue's time first (sync_entity_load_avg) */
-	update_load_avg_se(rq->avg.last_update_time, p, false, false);
+	sync_entity_load_avg(rq, p);
 	rq->removed.nr++;
 	rq->removed.load_avg += p->avg.load_avg;
 	rq->removed.util_avg += p->avg.util_avg;
