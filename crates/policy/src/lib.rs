@@ -1,1 +1,13 @@
-//! placeholder
+//! Bindings to the placement policy in `policy/`: the same C functions that a
+//! kernel host runs, over the same structures.
+//!
+//! [`layout`] mirrors `policy/types.h`, [`profile`] says which kernel a set of
+//! features stands for, and [`System`] is the safe face of the entry points.
+
+pub mod layout;
+pub mod profile;
+mod system;
+
+pub use layout::{Avg, Cpu, CpuMask, CpuSd, Decision, Domain, Group, Llc, Task, Wakeup};
+pub use profile::{FEATURES, Feature, FeatureInfo, NR_TUNABLES, Profile, TUNABLES, Tunable, TunableInfo};
+pub use system::{Reason, System};

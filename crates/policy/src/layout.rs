@@ -1,0 +1,244 @@
+//! The structures of `policy/types.h`, field for field. The meaning and units
+//! of each field stand there; a test compares sizes and offsets with C.
+
+#![allow(missing_docs)] // one description is enough: policy/types.h
+
+use crate::NR_TUNABLES;
+
+pub const MAX_CPUS: usize = 1024;
+pub const MASK_WORDS: usize = MAX_CPUS / 64;
+pub const MAX_LEVELS: usize = 10;
+pub const MAX_DOMAINS: usize = 2048;
+pub const MAX_GROUPS: usize = 8192;
+/// No domain, no LLC.
+pub const NONE: u32 = 0xffff;
+
+pub const SD_BALANCE_NEWIDLE: u32 = 1 << 0;
+pub const SD_BALANCE_EXEC: u32 = 1 << 1;
+pub const SD_BALANCE_FORK: u32 = 1 << 2;
+pub const SD_BALANCE_WAKE: u32 = 1 << 3;
+pub const SD_SHARE_CPUCAPACITY: u32 = 1 << 7;
+pub const SD_SHARE_LLC: u32 = 1 << 9;
+pub const SD_SERIALIZE: u32 = 1 << 10;
+
+pub const TASK_PERCPU_KTHREAD: u32 = 1 << 0;
+pub const TASK_SCHED_IDLE: u32 = 1 << 1;
+
+pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
+pub const WF_FORK: u32 = SD_BALANCE_FORK;
+pub const WF_TTWU: u32 = SD_BALANCE_WAKE;
+pub const WF_SYNC: u32 = 0x10;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuMask {
+    pub bits: [u64; MASK_WORDS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Avg {
+    pub last_update_time: u64,
+    pub load_sum: u64,
+    pub runnable_sum: u64,
+    pub load_avg: u64,
+    pub runnable_avg: u64,
+    pub util_avg: u64,
+    pub util_sum: u32,
+    pub period_contrib: u32,
+    pub util_est: u32,
+    pub pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Removed {
+    pub load_avg: u64,
+    pub runnable_avg: u64,
+    pub util_avg: u64,
+    pub nr: u32,
+    pub pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Domain {
+    pub span: CpuMask,
+    pub flags: u32,
+    pub level: u32,
+    pub weight: u32,
+    pub imbalance_pct: u32,
+    pub busy_factor: u32,
+    pub min_interval_ms: u32,
+    pub max_interval_ms: u32,
+    pub cache_nice_tries: u32,
+    pub imb_numa_nr: u32,
+    pub nr_groups: u32,
+    pub first_group: u32,
+    pub llc: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Group {
+    pub span: CpuMask,
+    pub balance_mask: CpuMask,
+    pub weight: u32,
+    pub cores: u32,
+    pub flags: u32,
+    pub capacity: u32,
+    pub min_capacity: u32,
+    pub max_capacity: u32,
+    pub imbalance: u32,
+    pub pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Llc {
+    pub has_idle_cores: u32,
+    pub nr_idle_scan: u32,
+    pub nr_busy_cpus: u32,
+    pub weight: u32,
+    pub domain: u32,
+    pub pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuSd {
+    pub last_balance: u64,
+    pub max_newidle_lb_cost: u64,
+    pub last_decay_max_lb_cost: u64,
+    pub balance_interval_ms: u32,
+    pub nr_balance_failed: u32,
+    pub domain: u32,
+    pub local_group: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu {
+    pub nr_running: u32,
+    pub cfs_nr_running: u32,
+    pub idle_nr_running: u32,
+    pub curr_is_idle: u8,
+    pub ttwu_pending: u8,
+    pub has_misfit: u8,
+    pub imbalance_pinned: u8,
+    pub capacity_orig: u32,
+    pub capacity: u32,
+    pub llc: u32,
+    pub core: u32,
+    pub nr_sd: u32,
+    pub asym_sd: u32,
+    pub exit_latency_us: u32,
+    pub idle_stamp: u64,
+    pub avg_idle: u64,
+    pub max_idle_balance_cost: u64,
+    pub load_weight: u64,
+    pub misfit_task_load: u64,
+    pub avg: Avg,
+    pub removed: Removed,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Task {
+    pub pid: i32,
+    pub recent_used_cpu: i32,
+    pub last_wakee: i32,
+    pub wakee_flips: u32,
+    pub wakee_flip_decay_ts: u64,
+    pub exec_start: u64,
+    pub weight: u32,
+    pub nr_cpus_allowed: u32,
+    pub flags: u32,
+    pub pad: u32,
+    pub avg: Avg,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Wakeup {
+    pub p: *mut Task,
+    pub waker: *mut Task,
+    pub cpus_ptr: *const CpuMask,
+    pub this_cpu: i32,
+    pub prev_cpu: i32,
+    pub wake_flags: u32,
+    pub in_task: u32,
+    pub now: u64,
+    pub random: u32,
+    pub pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    pub now: u64,
+    pub pid: i32,
+    pub this_cpu: i32,
+    pub prev_cpu: i32,
+    pub target: i32,
+    pub cpu: i32,
+    pub event: u32,
+    pub reason: u32,
+    pub notes: u32,
+    pub cpus_scanned: u32,
+    pub groups_scanned: u32,
+}
+
+#[repr(C)]
+pub struct Sys {
+    pub nr_cpus: u32,
+    pub mask_words: u32,
+    pub nr_llcs: u32,
+    pub smt_present: u32,
+    pub overloaded: u32,
+    pub cluster_present: u32,
+    pub features: u64,
+    pub tunable: [i64; NR_TUNABLES],
+    pub cpu: [Cpu; MAX_CPUS],
+    pub cpu_sd: [[CpuSd; MAX_LEVELS]; MAX_CPUS],
+    pub smt_mask: [CpuMask; MAX_CPUS],
+    pub llc: [Llc; MAX_CPUS],
+    pub domain: [Domain; MAX_DOMAINS],
+    pub group: [Group; MAX_GROUPS],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    unsafe extern "C" {
+        fn cw_sizeof(i: u32) -> u64;
+        fn cw_last_offset(i: u32) -> u64;
+    }
+
+    #[test]
+    fn mirrors_have_the_layout_of_c() {
+        let mirrors = [
+            (size_of::<CpuMask>(), 0),
+            (size_of::<Avg>(), offset_of!(Avg, util_est)),
+            (size_of::<Removed>(), offset_of!(Removed, nr)),
+            (size_of::<Domain>(), offset_of!(Domain, llc)),
+            (size_of::<Group>(), offset_of!(Group, imbalance)),
+            (size_of::<Llc>(), offset_of!(Llc, domain)),
+            (size_of::<CpuSd>(), offset_of!(CpuSd, local_group)),
+            (size_of::<Cpu>(), offset_of!(Cpu, removed)),
+            (size_of::<Task>(), offset_of!(Task, avg)),
+            (size_of::<Wakeup>(), offset_of!(Wakeup, random)),
+            (size_of::<Decision>(), offset_of!(Decision, groups_scanned)),
+            (size_of::<Sys>(), offset_of!(Sys, group)),
+        ];
+        for (i, (size, offset)) in mirrors.iter().enumerate() {
+            // SAFETY: both functions only read constants.
+            let c = unsafe { (cw_sizeof(i as u32), cw_last_offset(i as u32)) };
+            assert_eq!((*size as u64, *offset as u64), c, "mirror {i}");
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { cw_sizeof(mirrors.len() as u32) }, 0, "a structure without a mirror");
+    }
+}
