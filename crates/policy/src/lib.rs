@@ -9,5 +9,7 @@ pub mod profile;
 mod system;
 
 pub use layout::{Avg, Cpu, CpuMask, CpuSd, Decision, Domain, Group, Llc, Task, Wakeup};
-pub use profile::{FEATURES, Feature, FeatureInfo, NR_TUNABLES, Profile, TUNABLES, Tunable, TunableInfo};
+pub use profile::{
+    FEATURES, Feature, FeatureInfo, NR_TUNABLES, Profile, TUNABLES, Tunable, TunableInfo,
+};
 pub use system::{Reason, System};

@@ -100,7 +100,13 @@ impl System {
     }
 
     /// The clock of a runqueue's averages after `delta` ns at `capacity`.
-    pub fn update_rq_clock_pelt(pelt: u64, task: u64, delta: u64, capacity: u32, idle: bool) -> u64 {
+    pub fn update_rq_clock_pelt(
+        pelt: u64,
+        task: u64,
+        delta: u64,
+        capacity: u32,
+        idle: bool,
+    ) -> u64 {
         // SAFETY: plain integers.
         unsafe { cw_update_rq_clock_pelt(pelt, task, delta, capacity, idle) }
     }

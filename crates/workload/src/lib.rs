@@ -1,1 +1,37 @@
-//! placeholder
+//! Workloads: what tasks do, without a word on where or when they do it.
+//!
+//! A [`Workload`] is a set of [`Channel`]s and [`Program`]s and the program
+//! that the first task runs; everything else is spawned from there, as on a
+//! real system. [`parse`] reads a benchmark's own command line.
+
+mod hackbench;
+mod program;
+
+pub use hackbench::Hackbench;
+pub use program::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale, Workload};
+
+/// Why a workload's text was refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum WorkloadError {
+    /// The first word names no known workload.
+    #[error("workload '{0}' is not known (allowed: {KNOWN})")]
+    Unknown(String),
+    /// An option of a known workload is wrong.
+    #[error("{0}")]
+    Usage(String),
+}
+
+const KNOWN: &str = "hackbench [options]";
+
+/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`.
+///
+/// # Errors
+/// The name is not known, or an option is not one that the real tool has or
+/// that coreward can simulate; the message says which are allowed.
+pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
+    let mut words = text.split_whitespace();
+    match words.next() {
+        Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
+        other => Err(WorkloadError::Unknown(other.unwrap_or("").to_string())),
+    }
+}
