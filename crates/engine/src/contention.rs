@@ -1,0 +1,227 @@
+//! Things that one CPU at a time can hold: contended cache lines and locks.
+//!
+//! A line that one CPU has modified has to travel before another can use it,
+//! and travels for one at a time; under contention the others queue. How long a
+//! trip takes depends on the distance, see `docs/model.md`.
+
+use coreward_machine::Machine;
+
+/// Time for a modified cache line to get from one CPU to another.
+pub(crate) struct Distances {
+    /// For each CPU: core, LLC, package and node in one word, compared from the left.
+    place: Vec<[u16; 4]>,
+    /// By distance: same CPU, same core, same LLC, same package and node, further.
+    transfer_ns: [u64; 5],
+}
+
+/// How far apart two CPUs are; the index in counters that are split by distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Distance {
+    Same,
+    Core,
+    Llc,
+    Node,
+    Remote,
+}
+
+impl Distances {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let c = &machine.costs;
+        Distances {
+            place: machine
+                .cpus
+                .iter()
+                .map(|cpu| [cpu.core, cpu.llc, cpu.package, cpu.node].map(|id| id as u16))
+                .collect(),
+            transfer_ns: [0, c.transfer_smt_ns, c.transfer_llc_ns, c.transfer_package_ns, c.transfer_remote_ns],
+        }
+    }
+
+    /// The distance between two CPUs.
+    #[inline]
+    pub(crate) fn between(&self, a: usize, b: usize) -> Distance {
+        if a == b {
+            return Distance::Same;
+        }
+        let [core_a, llc_a, package_a, node_a] = self.place[a];
+        let [core_b, llc_b, package_b, node_b] = self.place[b];
+        if core_a == core_b {
+            Distance::Core
+        } else if llc_a == llc_b {
+            Distance::Llc
+        } else if package_a == package_b && node_a == node_b {
+            Distance::Node
+        } else {
+            Distance::Remote
+        }
+    }
+
+    /// One-way transfer time of a modified line, in ns.
+    #[inline]
+    pub(crate) fn transfer(&self, from: usize, to: usize) -> u64 {
+        self.transfer_ns[self.between(from, to) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn llc(&self, cpu: usize) -> usize {
+        self.place[cpu][1] as usize
+    }
+}
+
+/// A lock and the line that it lives on. Holders are told apart by CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lock {
+    free_at: u64,
+    owner: usize,
+}
+
+impl Lock {
+    /// Takes the lock at `now` on `cpu`; returns when it is held: after the
+    /// holders before it and the transfer of `lines` lines from the last one.
+    #[inline]
+    pub(crate) fn acquire(&mut self, d: &Distances, cpu: usize, now: u64, lines: u64) -> u64 {
+        let held = now.max(self.free_at) + lines * d.transfer(self.owner, cpu);
+        self.owner = cpu;
+        self.free_at = held;
+        held
+    }
+
+    /// Gives the lock back at `at`, which may lie in the future.
+    #[inline]
+    pub(crate) fn release(&mut self, at: u64) {
+        self.free_at = self.free_at.max(at);
+    }
+}
+
+/// A cache line that many CPUs read and some write: the load average of a task group.
+///
+/// A write takes the line from its owner and invalidates all copies. The first
+/// read after a write fetches it from the writer; it is shared from then on, and
+/// further reads take no turn: they find it in their LLC, or fetch a copy.
+pub(crate) struct SharedLine {
+    free_at: u64,
+    owner: usize,
+    version: u32,
+    shared: bool,
+    /// Longest transfer to a reader since the last write: what an invalidation has to reach.
+    reach_ns: u64,
+    cpu_version: Vec<u32>,
+    llc_version: Vec<u32>,
+}
+
+impl SharedLine {
+    pub(crate) fn new(cpus: usize, llcs: usize) -> Self {
+        SharedLine {
+            free_at: 0,
+            owner: 0,
+            version: 1,
+            shared: false,
+            reach_ns: 0,
+            cpu_version: vec![0; cpus],
+            llc_version: vec![0; llcs],
+        }
+    }
+
+    /// Reads at `now`; returns the ns that the CPU waits.
+    #[inline]
+    pub(crate) fn read(&mut self, d: &Distances, cpu: usize, now: u64) -> u64 {
+        if self.cpu_version[cpu] == self.version {
+            return 0;
+        }
+        let llc = d.llc(cpu);
+        let in_llc = self.llc_version[llc] == self.version;
+        self.cpu_version[cpu] = self.version;
+        self.llc_version[llc] = self.version;
+        let transfer = d.transfer(self.owner, cpu);
+        self.reach_ns = self.reach_ns.max(transfer);
+        if in_llc && self.shared {
+            return d.transfer_ns[Distance::Llc as usize];
+        }
+        if self.shared {
+            return transfer;
+        }
+        self.shared = true;
+        self.take_turn(now, transfer)
+    }
+
+    /// Modifies at `now`; returns the ns that the CPU waits.
+    #[inline]
+    pub(crate) fn write(&mut self, d: &Distances, cpu: usize, now: u64) -> u64 {
+        let cost = d.transfer(self.owner, cpu).max(self.reach_ns);
+        self.owner = cpu;
+        self.version = self.version.wrapping_add(1);
+        self.shared = false;
+        self.reach_ns = 0;
+        self.cpu_version[cpu] = self.version;
+        self.llc_version[d.llc(cpu)] = self.version;
+        self.take_turn(now, cost)
+    }
+
+    fn take_turn(&mut self, now: u64, service: u64) -> u64 {
+        self.free_at = now.max(self.free_at) + service;
+        self.free_at - now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 nodes, 2 LLCs each, 2 cores, 2 threads, with transfers of 1, 10, 100 and 1000 ns.
+    fn distances() -> Distances {
+        let mut m = Machine::load("2n2l2c2t").unwrap();
+        m.costs.transfer_smt_ns = 1;
+        m.costs.transfer_llc_ns = 10;
+        m.costs.transfer_package_ns = 100;
+        m.costs.transfer_remote_ns = 1000;
+        Distances::new(&m)
+    }
+
+    /// (self, sibling, other core, other LLC, other node) of CPU 0.
+    fn neighbours(d: &Distances) -> [usize; 5] {
+        [Distance::Same, Distance::Core, Distance::Llc, Distance::Node, Distance::Remote]
+            .map(|want| (0..16).find(|c| d.between(0, *c) == want).unwrap())
+    }
+
+    #[test]
+    fn transfers_grow_with_distance() {
+        let d = distances();
+        assert_eq!(neighbours(&d).map(|c| d.transfer(0, c)), [0, 1, 10, 100, 1000]);
+    }
+
+    #[test]
+    fn a_lock_makes_the_second_wait_and_pay_for_the_line() {
+        let d = distances();
+        let far = neighbours(&d)[4];
+        let mut lock = Lock::default();
+        assert_eq!(lock.acquire(&d, 0, 50, 1), 50, "free and at home");
+        lock.release(80);
+        assert_eq!(lock.acquire(&d, far, 60, 1), 80 + 1000);
+        lock.release(1100);
+        assert_eq!(lock.acquire(&d, far, 2000, 3), 2000, "its own by now");
+    }
+
+    #[test]
+    fn a_written_line_is_fetched_once_and_then_shared() {
+        let d = distances();
+        let [me, sibling, core, other, far] = neighbours(&d);
+        let mut line = SharedLine::new(16, 4);
+        assert_eq!(line.write(&d, me, 0), 0);
+        assert_eq!(line.read(&d, me, 1), 0);
+        assert_eq!(line.read(&d, far, 10), 1000, "the first reader fetches it");
+        assert_eq!(line.read(&d, far, 1010), 0, "and has it");
+        assert_eq!(line.read(&d, other, 1010), 100, "a copy, without a turn");
+        assert_eq!(line.read(&d, core, 1010), 10, "the writer's LLC has it");
+        assert_eq!(line.read(&d, sibling, 1010), 10);
+        assert_eq!(line.write(&d, me, 5000), 1000, "copies as far as the other node go");
+    }
+
+    #[test]
+    fn writers_queue() {
+        let d = distances();
+        let [me, _, _, other, _] = neighbours(&d);
+        let mut line = SharedLine::new(16, 4);
+        assert_eq!(line.write(&d, other, 0), 100);
+        assert_eq!(line.write(&d, me, 10), 90 + 100, "the rest of the other's turn and its own");
+    }
+}

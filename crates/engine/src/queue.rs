@@ -1,0 +1,93 @@
+//! The event queue: for each slot (a CPU, or the timers) the time of its next
+//! event, and the earliest of all.
+//!
+//! A CPU has at most one event of each kind pending and moves them often, so a
+//! tournament tree over the slots beats a heap: changing a slot's time is a walk
+//! up the tree that ends where nothing changes, and no stale event is left
+//! behind. Ties go to the lower slot, so the order of events is a function of
+//! their times alone.
+
+/// Low bits of a key that hold the slot: up to 2048 slots, 53 bits of time (104 days in ns).
+const SLOT_BITS: u32 = 11;
+/// No event pending.
+pub(crate) const NEVER: u64 = u64::MAX >> SLOT_BITS;
+
+/// The next event of every slot, and which of them is next.
+pub(crate) struct EventQueue {
+    /// Binary tree in an array: node 1 is the root, leaf i is `leaves + i`.
+    keys: Vec<u64>,
+    leaves: usize,
+}
+
+impl EventQueue {
+    pub(crate) fn new(slots: usize) -> Self {
+        assert!(slots <= 1 << SLOT_BITS, "{slots} slots");
+        let leaves = slots.next_power_of_two();
+        EventQueue { keys: vec![u64::MAX; 2 * leaves], leaves }
+    }
+
+    /// Sets the time of the slot's next event; [`NEVER`] for none.
+    #[inline]
+    pub(crate) fn set(&mut self, slot: usize, time: u64) {
+        debug_assert!(time <= NEVER);
+        let mut node = self.leaves + slot;
+        let mut key = time << SLOT_BITS | slot as u64;
+        while self.keys[node] != key {
+            self.keys[node] = key;
+            if node == 1 {
+                return;
+            }
+            key = key.min(self.keys[node ^ 1]);
+            node /= 2;
+        }
+    }
+
+    /// The earliest event: its time ([`NEVER`] if none is pending) and its slot.
+    #[inline]
+    pub(crate) fn next(&self) -> (u64, usize) {
+        let key = self.keys[1];
+        (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn empty_queue_has_no_event() {
+        assert_eq!(EventQueue::new(5).next().0, NEVER);
+    }
+
+    #[test]
+    fn ties_go_to_the_lower_slot() {
+        let mut q = EventQueue::new(8);
+        q.set(6, 10);
+        q.set(2, 10);
+        q.set(7, 11);
+        assert_eq!(q.next(), (10, 2));
+        q.set(2, NEVER);
+        assert_eq!(q.next(), (10, 6));
+    }
+
+    proptest! {
+        #[test]
+        fn next_is_the_minimum(slots in 1usize..70, sets in prop::collection::vec((0usize..70, 0u64..50), 1..200)) {
+            let mut q = EventQueue::new(slots);
+            let mut times = vec![NEVER; slots];
+            for (slot, time) in sets {
+                let slot = slot % slots;
+                let time = if time == 49 { NEVER } else { time };
+                q.set(slot, time);
+                times[slot] = time;
+                let (t, s) = q.next();
+                let min = *times.iter().min().unwrap();
+                prop_assert_eq!(t, min);
+                if min != NEVER {
+                    prop_assert_eq!(s, times.iter().position(|x| *x == min).unwrap());
+                }
+            }
+        }
+    }
+}
