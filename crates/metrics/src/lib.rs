@@ -1,1 +1,10 @@
-//! placeholder
+//! Metrics, statistics and reports of coreward runs.
+//!
+//! Everything here describes a run after the fact, so floating point is allowed; nothing here decides anything inside a
+//! simulation. [`registry`] names the metrics, [`histogram`] collects latencies, [`stats`] summarises and tests samples,
+//! [`compare`] puts variants beside a baseline, and [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the
+//! field's tools read.
+
+pub mod registry;
+
+pub use registry::{Better, Metric, Metrics};
