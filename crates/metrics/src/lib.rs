@@ -5,10 +5,12 @@
 //! [`compare`] puts variants beside a baseline, and [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the
 //! field's tools read.
 
+pub mod compare;
 pub mod histogram;
 pub mod registry;
 pub mod stats;
 
+pub use compare::{Comparison, Published, Runs};
 pub use histogram::LatencyHistogram;
 pub use registry::{Better, Metric, Metrics};
 pub use stats::{Summary, Verdict};
