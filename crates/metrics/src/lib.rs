@@ -9,6 +9,7 @@ pub mod compare;
 pub mod histogram;
 pub mod registry;
 pub mod stats;
+pub mod table;
 
 pub use compare::{Comparison, Published, Runs};
 pub use histogram::LatencyHistogram;
