@@ -54,6 +54,23 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
+/// A published result beside the simulated one of the first variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PublishedBesideSimulated<'a> {
+    /// What was published.
+    pub published: &'a Published,
+    /// The metric, if the simulator has it.
+    pub metric: Option<Metric>,
+    /// The simulated baseline.
+    pub baseline: Option<&'a Summary>,
+    /// The simulated first variant.
+    pub patched: Option<&'a Summary>,
+    /// The simulated change, signed as the published one.
+    pub delta_pct: Option<f64>,
+    /// Simulated less published change, in percentage points.
+    pub points: Option<f64>,
+}
+
 /// The baseline of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Baseline {
@@ -102,6 +119,30 @@ impl Comparison {
             baseline,
             published: published.into_iter().map(Published::with_delta).collect(),
             notes,
+        }
+    }
+
+    /// The published results beside the simulated ones of the first variant.
+    pub fn published_beside_simulated(&self) -> Vec<PublishedBesideSimulated<'_>> {
+        self.published
+            .iter()
+            .map(|published| self.beside(published))
+            .collect()
+    }
+
+    fn beside<'a>(&'a self, published: &'a Published) -> PublishedBesideSimulated<'a> {
+        let metric = Metric::from_name(&published.metric);
+        let variant = self.variants.first();
+        let delta_pct = metric.and_then(|metric| *variant?.delta_pct.get(&metric)?);
+        PublishedBesideSimulated {
+            published,
+            metric,
+            baseline: metric.and_then(|metric| self.baseline.metrics.get(&metric)),
+            patched: metric.and_then(|metric| variant?.metrics.get(&metric)),
+            delta_pct,
+            points: delta_pct
+                .zip(published.delta_pct)
+                .map(|(simulated, published)| simulated - published),
         }
     }
 }
@@ -153,6 +194,14 @@ impl Published {
     /// Direction of improvement of the metric; neutral if the simulator does not have it.
     pub fn better(&self) -> Better {
         Metric::from_name(&self.metric).map_or(Better::Neutral, Metric::better)
+    }
+
+    /// The source, and the note in parentheses if there is one.
+    pub fn source_and_note(&self) -> String {
+        match &self.note {
+            Some(note) => format!("{} ({note})", self.source),
+            None => self.source.clone(),
+        }
     }
 
     fn with_delta(mut self) -> Published {

@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod histogram;
+pub mod html;
 pub mod registry;
 pub mod stats;
 pub mod table;

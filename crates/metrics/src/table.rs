@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::compare::{Comparison, Published, Variant};
+use crate::compare::{Comparison, PublishedBesideSimulated, Variant};
 use crate::registry::Metric;
 use crate::stats::{self, Summary, Verdict};
 
@@ -191,7 +191,7 @@ fn row(comparison: &Comparison, metric: Metric, statistic: &str, of: Statistic) 
 }
 
 /// Decimals of a metric: mmtests prints seconds with four and the rest with two; small values get three more.
-fn decimals(metric: Metric, base: Option<&Summary>) -> usize {
+pub(crate) fn decimals(metric: Metric, base: Option<&Summary>) -> usize {
     let usual = if metric.unit() == "s" { 4 } else { 2 };
     match base {
         Some(base) if base.mean != 0.0 && base.mean.abs() < 10.0_f64.powi(1 - usual as i32) => {
@@ -222,7 +222,8 @@ fn number(value: f64, decimals: usize) -> String {
         .unwrap_or_else(|| format!("{value:VALUE$.4e}"))
 }
 
-fn percent(delta: Option<f64>) -> String {
+/// A change to two decimals, `-` if there is none.
+pub(crate) fn percent(delta: Option<f64>) -> String {
     match delta {
         // Adding 0 turns the -0.00 of a tiny loss into 0.00.
         Some(delta) => format!("{:.2}%", (delta * 100.0).round() / 100.0 + 0.0),
@@ -258,38 +259,32 @@ pub fn published(comparison: &Comparison) -> String {
         );
     }
     out.push_str("|  points  source\n");
-    for row in &comparison.published {
-        out.push_str(&published_row(comparison, row, width));
+    for row in comparison.published_beside_simulated() {
+        out.push_str(&published_row(&row, width));
     }
     out
 }
 
-fn published_row(comparison: &Comparison, row: &Published, width: usize) -> String {
-    let metric = Metric::from_name(&row.metric);
-    let base = metric.and_then(|metric| comparison.baseline.metrics.get(&metric));
-    let variant = comparison.variants.first();
-    let patched = metric.and_then(|metric| variant?.metrics.get(&metric));
-    let delta = metric.and_then(|metric| *variant?.delta_pct.get(&metric)?);
-    let decimals = metric.map_or(2, |metric| decimals(metric, base));
+fn published_row(row: &PublishedBesideSimulated<'_>, width: usize) -> String {
+    let decimals = row
+        .metric
+        .map_or(2, |metric| decimals(metric, row.baseline));
     let side = |before: Option<f64>, after: Option<f64>, delta| {
         let value =
             |v: Option<f64>| v.map_or_else(|| format!("{:>VALUE$}", "-"), |v| number(v, decimals));
         format!("|{}{}{:>9} ", value(before), value(after), percent(delta))
     };
-    let points = match delta.zip(row.delta_pct) {
-        Some((simulated, published)) => format!("{:+.2}", simulated - published),
-        None => "-".into(),
-    };
-    let note = row
-        .note
-        .as_ref()
-        .map_or(String::new(), |note| format!(" ({note})"));
+    let points = row
+        .points
+        .map_or("-".into(), |points| format!("{points:+.2}"));
+    let mean = |summary: Option<&Summary>| summary.map(|s| s.mean);
+    let published = row.published;
     format!(
-        "{:width$} {}{}|{points:>8}  {}{note}\n",
-        row.metric,
-        side(row.baseline, row.patched, row.delta_pct),
-        side(base.map(|s| s.mean), patched.map(|s| s.mean), delta),
-        row.source,
+        "{:width$} {}{}|{points:>8}  {}\n",
+        published.metric,
+        side(published.baseline, published.patched, published.delta_pct),
+        side(mean(row.baseline), mean(row.patched), row.delta_pct),
+        published.source_and_note(),
     )
 }
 
