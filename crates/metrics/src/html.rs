@@ -87,7 +87,7 @@ fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
     } else {
         0.0
     };
-    let (width, height) = (BAR_AREA + 320.0, BAR_STEP * sides.len() as f64);
+    let (width, height) = (BAR_AREA + 400.0, BAR_STEP * sides.len() as f64);
     _ = writeln!(
         out,
         "<h2>{}</h2>\n<p class=\"plain\">{}</p>",
