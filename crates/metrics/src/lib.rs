@@ -9,6 +9,7 @@ pub mod compare;
 pub mod histogram;
 pub mod html;
 pub mod registry;
+pub mod schedstat;
 pub mod stats;
 pub mod table;
 
