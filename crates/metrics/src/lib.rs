@@ -8,6 +8,7 @@
 pub mod compare;
 pub mod histogram;
 pub mod html;
+pub mod perfetto;
 pub mod registry;
 pub mod schedstat;
 pub mod stats;
