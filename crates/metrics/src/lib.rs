@@ -1,1 +1,20 @@
-//! placeholder
+//! Metrics, statistics and reports of coreward runs.
+//!
+//! Everything here describes a run after the fact, so floating point is allowed; nothing here decides anything inside a
+//! simulation. [`registry`] names the metrics, [`histogram`] collects latencies, [`stats`] summarises and tests samples,
+//! [`compare`] puts variants beside a baseline, and [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the
+//! field's tools read.
+
+pub mod compare;
+pub mod histogram;
+pub mod html;
+pub mod perfetto;
+pub mod registry;
+pub mod schedstat;
+pub mod stats;
+pub mod table;
+
+pub use compare::{Comparison, Published, Runs};
+pub use histogram::LatencyHistogram;
+pub use registry::{Better, Metric, Metrics};
+pub use stats::{Summary, Verdict};

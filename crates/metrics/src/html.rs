@@ -1,0 +1,295 @@
+//! A comparison as one self-contained HTML page: tables and bars, no scripts, nothing fetched.
+
+use std::fmt::Write;
+
+use crate::compare::{Comparison, Variant};
+use crate::registry::Metric;
+use crate::stats::{Summary, Verdict};
+use crate::table;
+
+/// Width of the drawing area of a bar chart, in SVG units.
+const BAR_AREA: f64 = 460.0;
+/// Height of a bar and the distance from one to the next, in SVG units.
+const BAR_HEIGHT: f64 = 18.0;
+const BAR_STEP: f64 = 28.0;
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; --line: #8886; --bar: #7a8ca5; --good: #2e8b57; --bad: #c0392b; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .8rem; border-bottom: 1px solid var(--line); text-align: right; }
+th:first-child, td:first-child, td.text { text-align: left; }
+.good { color: var(--good); } .bad { color: var(--bad); } .plain { opacity: .7; }
+svg { display: block; max-width: 100%; height: auto; } svg text { fill: currentColor; font-size: 13px; }
+svg rect { fill: var(--bar); } svg line { stroke: currentColor; stroke-width: 1.5; }
+pre { white-space: pre-wrap; }
+";
+
+/// The page. The `headline` metrics get a bar chart of their means with whiskers of one standard deviation.
+pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
+    let title = escape(&comparison.experiment);
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    for &metric in headline {
+        chart(&mut out, comparison, metric);
+    }
+    metrics_table(&mut out, comparison);
+    _ = writeln!(out, "<pre>{}</pre>", escape(&table::legend(comparison)));
+    if !comparison.published.is_empty() {
+        published_table(&mut out, comparison);
+    }
+    for note in &comparison.notes {
+        _ = writeln!(out, "<p>{}</p>", escape(note));
+    }
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+/// Text that is safe in element content and in quoted attributes.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Control characters have no place in HTML.
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
+    let sides: Vec<(&str, Summary)> =
+        std::iter::once((&comparison.baseline.label, &comparison.baseline.metrics))
+            .chain(
+                comparison
+                    .variants
+                    .iter()
+                    .map(|variant| (&variant.label, &variant.metrics)),
+            )
+            .filter_map(|(label, metrics)| Some((label.as_str(), *metrics.get(&metric)?)))
+            .collect();
+    let spread = |summary: &Summary| summary.std.unwrap_or(0.0);
+    let longest = sides
+        .iter()
+        .map(|(_, s)| s.mean.abs() + spread(s))
+        .fold(0.0, f64::max);
+    let scale = if longest > 0.0 {
+        BAR_AREA / longest
+    } else {
+        0.0
+    };
+    let (width, height) = (BAR_AREA + 400.0, BAR_STEP * sides.len() as f64);
+    _ = writeln!(
+        out,
+        "<h2>{}</h2>\n<p class=\"plain\">{}</p>",
+        heading(metric),
+        escape(metric.help())
+    );
+    _ = writeln!(
+        out,
+        "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">"
+    );
+    for (i, (label, summary)) in sides.iter().enumerate() {
+        let (top, end) = (
+            BAR_STEP * i as f64 + 4.0,
+            200.0 + summary.mean.abs() * scale,
+        );
+        let (middle, whisker) = (top + BAR_HEIGHT / 2.0, spread(summary) * scale);
+        _ = writeln!(
+            out,
+            "<text x=\"190\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n\
+             <rect x=\"200\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{BAR_HEIGHT}\"/>\n\
+             <line x1=\"{:.1}\" y1=\"{middle:.1}\" x2=\"{:.1}\" y2=\"{middle:.1}\"/>\n\
+             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            middle + 4.0,
+            escape(&label.chars().take(26).collect::<String>()),
+            end - 200.0,
+            (end - whisker).max(200.0),
+            end + whisker,
+            end + whisker + 8.0,
+            middle + 4.0,
+            value(Some(summary), metric),
+        );
+    }
+    out.push_str("</svg>\n");
+}
+
+fn heading(metric: Metric) -> String {
+    match metric.unit() {
+        "" => metric.name().into(),
+        unit => format!("{} [{unit}]", metric.name()),
+    }
+}
+
+/// Mean and standard deviation.
+fn value(summary: Option<&Summary>, metric: Metric) -> String {
+    let Some(summary) = summary else {
+        return "-".into();
+    };
+    let decimals = table::decimals(metric, Some(summary));
+    let spread = summary
+        .std
+        .map_or(String::new(), |std| format!(" &#177; {std:.decimals$}"));
+    format!("{:.decimals$}{spread}", summary.mean)
+}
+
+fn metrics_table(out: &mut String, comparison: &Comparison) {
+    _ = write!(
+        out,
+        "<table>\n<tr><th>metric</th><th>{}</th>",
+        escape(&comparison.baseline.label)
+    );
+    for variant in &comparison.variants {
+        _ = write!(
+            out,
+            "<th>{}</th><th>delta</th><th>p</th>",
+            escape(&variant.label)
+        );
+    }
+    out.push_str("</tr>\n");
+    for &metric in Metric::ALL {
+        let base = comparison.baseline.metrics.get(&metric);
+        if base.is_none()
+            && comparison
+                .variants
+                .iter()
+                .all(|v| !v.metrics.contains_key(&metric))
+        {
+            continue;
+        }
+        _ = write!(
+            out,
+            "<tr><td title=\"{}\">{}</td>",
+            escape(metric.help()),
+            heading(metric)
+        );
+        _ = write!(out, "<td>{}</td>", value(base, metric));
+        for variant in &comparison.variants {
+            variant_cells(out, variant, metric);
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</table>\n");
+}
+
+fn variant_cells(out: &mut String, variant: &Variant, metric: Metric) {
+    let class = match variant.verdict(metric) {
+        Verdict::Better => "good",
+        Verdict::Worse => "bad",
+        Verdict::Different => "",
+        Verdict::NoDifference | Verdict::Untested => "plain",
+    };
+    let delta = variant.delta_pct.get(&metric).copied().flatten();
+    let p = variant.p_value.get(&metric).copied().flatten();
+    let star = if variant.verdict(metric).is_significant() {
+        " *"
+    } else {
+        ""
+    };
+    _ = write!(
+        out,
+        "<td>{}</td><td class=\"{class}\">{}{star}</td><td>{}</td>",
+        value(variant.metrics.get(&metric), metric),
+        table::percent(delta),
+        p.map_or("-".into(), p_value),
+    );
+}
+
+fn p_value(p: f64) -> String {
+    if p > 0.0 && p < 1e-4 {
+        "&lt;0.0001".into()
+    } else {
+        format!("{p:.4}")
+    }
+}
+
+fn published_table(out: &mut String, comparison: &Comparison) {
+    let label = comparison
+        .variants
+        .first()
+        .map_or("", |variant| &variant.label);
+    _ = writeln!(
+        out,
+        "<h2>Published and simulated</h2>\n<table>\n<tr><th>metric</th><th>published before</th><th>after</th>\
+         <th>delta</th><th>simulated before</th><th>{}</th><th>delta</th><th>points</th><th>source</th></tr>",
+        escape(label)
+    );
+    for row in comparison.published_beside_simulated() {
+        let published = row.published;
+        let number = |value: Option<f64>| value.map_or("-".into(), |value| value.to_string());
+        let simulated = |summary: Option<&Summary>| {
+            row.metric
+                .map_or("-".into(), |metric| value(summary, metric))
+        };
+        _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td class=\"text\">{}</td></tr>",
+            escape(&published.metric),
+            number(published.baseline),
+            number(published.patched),
+            table::percent(published.delta_pct),
+            simulated(row.baseline),
+            simulated(row.patched),
+            table::percent(row.delta_pct),
+            row.points
+                .map_or("-".into(), |points| format!("{points:+.2}")),
+            escape(&published.source_and_note()),
+        );
+    }
+    out.push_str("</table>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Runs, example};
+
+    #[test]
+    fn golden_page() {
+        assert_eq!(
+            render(&example(), &[Metric::runtime_s]),
+            include_str!("../tests/golden/page.html")
+        );
+    }
+
+    #[test]
+    fn every_text_is_escaped() {
+        let evil = "<script>\"'&\u{1b}";
+        let mut comparison = example();
+        comparison.experiment = evil.into();
+        comparison.baseline.label = evil.into();
+        comparison.variants[0].label = evil.into();
+        comparison.notes = vec![evil.into()];
+        comparison.published[0].metric = evil.into();
+        comparison.published[0].source = evil.into();
+        comparison.published[0].note = Some(evil.into());
+        let page = render(&comparison, &[Metric::runtime_s]);
+        assert!(!page.contains("<script") && !page.contains('\u{1b}'));
+        assert_eq!(
+            page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}")
+                .count(),
+            12
+        );
+    }
+
+    #[test]
+    fn bars_of_nothing_are_finite() {
+        let side = |value| Runs {
+            label: "x".into(),
+            runs: vec![[(Metric::runtime_s, value)].into_iter().collect()],
+        };
+        let comparison = Comparison::new("e", side(0.0), vec![side(0.0)], vec![], vec![]);
+        let page = render(&comparison, &[Metric::runtime_s, Metric::wakeups]);
+        assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
+    }
+}

@@ -1,0 +1,326 @@
+//! Summaries of samples, and the test whether two samples differ.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::registry::Better;
+
+/// Significance level of every verdict: the chance of seeing a difference where there is none.
+pub const ALPHA: f64 = 0.05;
+
+/// What a sample looks like. The values have the unit of their metric.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Number of values, at least 1.
+    #[serde(skip)]
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation (n - 1 in the denominator); `None` for a single value, which has no spread.
+    pub std: Option<f64>,
+    /// Smallest value.
+    pub min: f64,
+    /// Middle value, or the mean of the two middle ones.
+    pub median: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Summarises finite values; `None` if there are none.
+    pub fn of(values: &[f64]) -> Option<Summary> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let n = sorted.len();
+        let mean = if min == max { min } else { mean(&sorted) };
+        let std = (n > 1).then(|| {
+            let squares: f64 = sorted.iter().map(|x| (x - mean).powi(2)).sum();
+            (squares / (n - 1) as f64).sqrt()
+        });
+        Some(Summary {
+            n,
+            mean,
+            std,
+            min,
+            median: percentile_of_sorted(&sorted, 50.0),
+            max,
+        })
+    }
+
+    /// Standard deviation as a percentage of the mean, 0 to infinity; `None` without a spread or with a mean of 0.
+    pub fn coeff_var_pct(&self) -> Option<f64> {
+        self.std
+            .filter(|_| self.mean != 0.0)
+            .map(|std| std / self.mean.abs() * 100.0)
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The `percent` (0 to 100) percentile of finite values, interpolated linearly between the two nearest ranks (type 7 of
+/// Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996); `None` if there are no values.
+pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| percentile_of_sorted(&sorted, percent))
+}
+
+fn percentile_of_sorted(sorted: &[f64], percent: f64) -> f64 {
+    let rank = (sorted.len() - 1) as f64 * percent.clamp(0.0, 100.0) / 100.0;
+    let below = sorted[rank.floor() as usize];
+    let above = sorted[rank.ceil() as usize];
+    below + (above - below) * rank.fract()
+}
+
+/// Two-sided p-value of Welch's t-test: the chance of means at least this far apart if both samples came from
+/// distributions of one mean (Welch, "The Generalization of Student's Problem when Several Different Population
+/// Variances are Involved", 1947). Samples of different variance and size are allowed.
+///
+/// Two constant samples give 1 if they are equal and 0 if they are not. `None` if a sample has a single value.
+pub fn welch_p_value(a: &Summary, b: &Summary) -> Option<f64> {
+    let error_a = a.std?.powi(2) / a.n as f64;
+    let error_b = b.std?.powi(2) / b.n as f64;
+    let error = error_a + error_b;
+    if error == 0.0 {
+        return Some(if a.mean == b.mean { 1.0 } else { 0.0 });
+    }
+    let t = (a.mean - b.mean).abs() / error.sqrt();
+    // Welch-Satterthwaite, written with shares of the error so that tiny and huge variances keep their precision.
+    let share_a = error_a / error;
+    let share_b = error_b / error;
+    let freedom = 1.0 / (share_a.powi(2) / (a.n - 1) as f64 + share_b.powi(2) / (b.n - 1) as f64);
+    let p = 2.0 * StudentsT::new(0.0, 1.0, freedom).ok()?.sf(t);
+    p.is_finite().then_some(p.clamp(0.0, 1.0))
+}
+
+/// Holm's step-down correction of a family of p-values (Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
+/// 1979), in the order given: what stays under [`ALPHA`] is significant with the chance of even one false alarm in the
+/// whole family held to [`ALPHA`]. It holds however the metrics depend on each other, which they do.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut corrected = vec![1.0; p_values.len()];
+    let mut largest = 0.0_f64;
+    for (rank, &index) in order.iter().enumerate() {
+        let hypotheses_left = (p_values.len() - rank) as f64;
+        largest = largest.max((p_values[index] * hypotheses_left).min(1.0));
+        corrected[index] = largest;
+    }
+    corrected
+}
+
+/// Change from `base` to `variant` in percent of `base`, + meaning better; a neutral metric keeps its plain sign
+/// (+ is more). `None` for a change from 0, of which there is no percentage; 0 to 0 is no change.
+pub fn delta_pct(better: Better, base: f64, variant: f64) -> Option<f64> {
+    if base == variant {
+        return Some(0.0);
+    }
+    let change = match better {
+        Better::Lower => base - variant,
+        Better::Higher | Better::Neutral => variant - base,
+    };
+    let percent = change / base.abs() * 100.0;
+    percent.is_finite().then_some(percent)
+}
+
+/// What a comparison of one metric says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// A side has a single run, so chance cannot be told from effect.
+    Untested,
+    /// The corrected p-value is not under [`ALPHA`].
+    NoDifference,
+    /// A significant change for the better.
+    Better,
+    /// A significant change for the worse.
+    Worse,
+    /// A significant change of a neutral metric.
+    Different,
+}
+
+impl Verdict {
+    /// Judges a change of the mean by its corrected p-value.
+    pub fn of(better: Better, base: f64, variant: f64, corrected_p: Option<f64>) -> Verdict {
+        match corrected_p {
+            None => Verdict::Untested,
+            Some(p) if p >= ALPHA => Verdict::NoDifference,
+            Some(_) => match better {
+                Better::Neutral => Verdict::Different,
+                Better::Lower if variant < base => Verdict::Better,
+                Better::Higher if variant > base => Verdict::Better,
+                Better::Lower | Better::Higher => Verdict::Worse,
+            },
+        }
+    }
+
+    /// Whether the difference is significant.
+    pub fn is_significant(self) -> bool {
+        matches!(self, Verdict::Better | Verdict::Worse | Verdict::Different)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn summary(values: &[f64]) -> Summary {
+        Summary::of(values).unwrap()
+    }
+
+    fn p_value(a: &[f64], b: &[f64]) -> Option<f64> {
+        welch_p_value(&summary(a), &summary(b))
+    }
+
+    #[test]
+    fn summary_worked_by_hand() {
+        // Squared distances from the mean 5: 9 1 1 1 0 0 4 16 = 32; 32 / 7 = 4.571429, its root 2.138090.
+        let s = summary(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+        assert_eq!(
+            (s.n, s.mean, s.min, s.median, s.max),
+            (8, 5.0, 2.0, 4.5, 9.0)
+        );
+        assert!((s.std.unwrap() - 2.138_090).abs() < 1e-6);
+        assert!((s.coeff_var_pct().unwrap() - 42.761_80).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_single_value_has_no_spread_and_no_p_value() {
+        let s = summary(&[3.0]);
+        assert_eq!(
+            (s.mean, s.std, s.median, s.coeff_var_pct()),
+            (3.0, None, 3.0, None)
+        );
+        assert_eq!(p_value(&[3.0], &[1.0, 2.0]), None);
+        assert_eq!(p_value(&[1.0, 2.0], &[3.0]), None);
+        assert_eq!(Summary::of(&[]), None);
+    }
+
+    #[test]
+    fn percentiles_interpolate() {
+        let values = [40.0, 10.0, 30.0, 20.0];
+        assert_eq!(percentile(&values, 0.0), Some(10.0));
+        assert_eq!(percentile(&values, 50.0), Some(25.0));
+        assert_eq!(percentile(&values, 90.0), Some(37.0));
+        assert_eq!(percentile(&values, 100.0), Some(40.0));
+        assert_eq!(percentile(&[], 50.0), None);
+    }
+
+    #[test]
+    fn welch_against_published_and_computed_values() {
+        // Unequal variances and sizes: t = -1.57, 9.9 degrees of freedom, p = 0.149 (Wikipedia, "Welch's t-test",
+        // example 2); the further digits and the second value are from scipy.stats.ttest_ind(equal_var=False).
+        let a = [17.2, 20.9, 22.6, 18.1, 21.7, 21.4, 23.5, 24.2, 14.7, 21.8];
+        let b = [
+            21.5, 22.8, 21.0, 23.0, 21.6, 23.6, 22.5, 20.7, 23.4, 21.8, 20.7, 21.7, 21.5, 22.5,
+            23.6, 21.5, 22.5, 23.5, 21.5, 21.8,
+        ];
+        assert!((p_value(&a, &b).unwrap() - 0.148_841_696_605_328).abs() < 1e-9);
+        let c = [
+            27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
+            21.4,
+        ];
+        let d = [
+            27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.5,
+            28.5,
+        ];
+        assert!((p_value(&c, &d).unwrap() - 0.005_973_986_825_102).abs() < 1e-9);
+    }
+
+    #[test]
+    fn welch_with_a_closed_form() {
+        // Means 2 and 6, both variances 2, two values each: t = 4 / sqrt(2) and exactly 2 degrees of freedom, where
+        // the two-sided p-value of Student's t is 1 - t / sqrt(2 + t^2) = 1 - sqrt(8 / 10).
+        let p = p_value(&[1.0, 3.0], &[5.0, 7.0]).unwrap();
+        assert!((p - (1.0 - 0.8_f64.sqrt())).abs() < 1e-12, "{p}");
+    }
+
+    #[test]
+    fn constants_are_equal_or_not() {
+        assert_eq!(p_value(&[0.1; 3], &[0.1; 7]), Some(1.0));
+        assert_eq!(p_value(&[0.1; 3], &[0.2; 3]), Some(0.0));
+        // One constant side: the other's spread alone decides. t = 2 / 1 = 2 with 1 degree of freedom: Cauchy.
+        let p = p_value(&[0.0, 2.0], &[3.0; 5]).unwrap();
+        assert!(
+            (p - 2.0 * (0.5 - 2.0_f64.atan() / std::f64::consts::PI)).abs() < 1e-12,
+            "{p}"
+        );
+    }
+
+    #[test]
+    fn holm_worked_by_hand() {
+        // Sorted 0.005 0.01 0.03 0.04, times 4 3 2 1: 0.02 0.03 0.06 0.04, and never less than the one before.
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        for (got, want) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            assert!((got - want).abs() < 1e-12, "{corrected:?}");
+        }
+        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+        assert!(holm(&[]).is_empty());
+    }
+
+    #[test]
+    fn deltas_of_published_figures() {
+        // 49 s to 29 s is published as a 41 % speedup, 118 M to 7 M migrations as -94 %.
+        assert!((delta_pct(Better::Lower, 49.0, 29.0).unwrap() - 40.816_327).abs() < 1e-6);
+        assert!((delta_pct(Better::Lower, 118e6, 7e6).unwrap() - 94.067_797).abs() < 1e-6);
+        assert_eq!(delta_pct(Better::Higher, 100.0, 90.0), Some(-10.0));
+        assert_eq!(delta_pct(Better::Neutral, 100.0, 150.0), Some(50.0));
+        assert_eq!(delta_pct(Better::Lower, 0.0, 1.0), None);
+        assert_eq!(delta_pct(Better::Lower, 0.0, 0.0), Some(0.0));
+    }
+
+    #[test]
+    fn verdicts() {
+        let of = |better, variant, p| Verdict::of(better, 10.0, variant, p);
+        assert_eq!(of(Better::Lower, 9.0, Some(0.049)), Verdict::Better);
+        assert_eq!(of(Better::Lower, 11.0, Some(0.049)), Verdict::Worse);
+        assert_eq!(of(Better::Higher, 11.0, Some(0.049)), Verdict::Better);
+        assert_eq!(of(Better::Neutral, 11.0, Some(0.049)), Verdict::Different);
+        assert_eq!(of(Better::Lower, 9.0, Some(0.05)), Verdict::NoDifference);
+        assert_eq!(of(Better::Lower, 9.0, None), Verdict::Untested);
+    }
+
+    proptest! {
+        #[test]
+        fn plus_means_better(base in 1e-3..1e12_f64, variant in 1e-3..1e12_f64) {
+            let sign = |better| delta_pct(better, base, variant).unwrap().partial_cmp(&0.0).unwrap();
+            prop_assert_eq!(sign(Better::Lower), base.partial_cmp(&variant).unwrap());
+            prop_assert_eq!(sign(Better::Higher), variant.partial_cmp(&base).unwrap());
+            prop_assert_eq!(sign(Better::Neutral), sign(Better::Higher));
+        }
+
+        #[test]
+        fn lower_and_higher_mirror_each_other(base in -1e12..1e12_f64, variant in -1e12..1e12_f64) {
+            let lower = delta_pct(Better::Lower, base, variant);
+            prop_assert_eq!(lower.map(|d| -d), delta_pct(Better::Higher, base, variant));
+        }
+
+        #[test]
+        fn p_values_are_probabilities_and_symmetric(
+            a in prop::collection::vec(-1e9..1e9_f64, 2..20),
+            b in prop::collection::vec(-1e9..1e9_f64, 2..20),
+        ) {
+            let p = p_value(&a, &b).unwrap();
+            prop_assert!((0.0..=1.0).contains(&p));
+            prop_assert!((p - p_value(&b, &a).unwrap()).abs() < 1e-9);
+        }
+
+        #[test]
+        fn a_summary_is_ordered(values in prop::collection::vec(-1e9..1e9_f64, 1..50)) {
+            let s = summary(&values);
+            prop_assert!(s.min <= s.median && s.median <= s.max);
+            prop_assert!(s.min <= s.mean + 1e-6 && s.mean <= s.max + 1e-6);
+        }
+
+        #[test]
+        fn holm_never_lowers_a_p_value(p in prop::collection::vec(0.0..=1.0_f64, 0..40)) {
+            for (corrected, raw) in holm(&p).iter().zip(&p) {
+                prop_assert!(corrected >= raw && *corrected <= 1.0);
+            }
+        }
+    }
+}

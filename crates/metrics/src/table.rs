@@ -1,0 +1,367 @@
+//! Text tables of a comparison, in the format of mmtests' `compare-mmtests`.
+//!
+//! A column is 12 characters of value and `(delta%)` to the baseline, + meaning better; a delta that is significant
+//! stands between asterisks instead of parentheses. The label of a column takes two header lines.
+
+use std::fmt::Write;
+
+use crate::compare::{Comparison, PublishedBesideSimulated, Variant};
+use crate::registry::Metric;
+use crate::stats::{self, Summary, Verdict};
+
+/// Width of a column: `%12.2f (%7.2f%%)`.
+const COLUMN: usize = 23;
+/// Width of the value in a column, with the space before it.
+const VALUE: usize = 12;
+
+/// The whole report: the comparison with all its metrics, what it says, and the published figures beside the simulated.
+///
+/// The `headline` metrics, those that the experiment is about, come first and with their spread.
+pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
+    let rows = rows(comparison, headline);
+    let mut out = format!("{}\n", comparison.experiment);
+    let title_width = rows.iter().map(|row| row.title.len()).max().unwrap_or(0);
+    header(&mut out, comparison, title_width);
+    for row in &rows {
+        _ = write!(out, "{:title_width$}", row.title);
+        row.cells.iter().for_each(|cell| out.push_str(cell));
+        out.push('\n');
+    }
+    out.push('\n');
+    out.push_str(&legend(comparison));
+    if !comparison.published.is_empty() {
+        out.push('\n');
+        out.push_str(&published(comparison));
+    }
+    if !comparison.notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &comparison.notes {
+        _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+/// One line per variant: which way its metrics differ, or that they do not.
+pub fn verdict_line(variant: &Variant) -> String {
+    let count = |wanted: Verdict| {
+        variant
+            .verdicts
+            .values()
+            .filter(|&&verdict| verdict == wanted)
+            .count()
+    };
+    let total = variant.verdicts.len();
+    let (better, worse, other) = (
+        count(Verdict::Better),
+        count(Verdict::Worse),
+        count(Verdict::Different),
+    );
+    if count(Verdict::Untested) == total {
+        format!("{}: not tested, it takes two runs a side", variant.label)
+    } else if better + worse + other == 0 {
+        format!("{}: no difference", variant.label)
+    } else {
+        format!(
+            "{}: of {total} metrics {better} better, {worse} worse, {other} otherwise different",
+            variant.label
+        )
+    }
+}
+
+/// What the signs of the table mean.
+pub fn legend(comparison: &Comparison) -> String {
+    let mut out = String::from("+ is better; for metrics without a better direction, + is more.\n");
+    _ = writeln!(
+        out,
+        "* p < {} by Welch's t-test, corrected by Holm's method for the number of metrics of a variant.",
+        stats::ALPHA
+    );
+    for variant in &comparison.variants {
+        _ = writeln!(out, "{}", verdict_line(variant));
+    }
+    out
+}
+
+/// The two header lines with the labels of the columns.
+fn header(out: &mut String, comparison: &Comparison, title_width: usize) {
+    let labels = std::iter::once(&comparison.baseline.label)
+        .chain(comparison.variants.iter().map(|v| &v.label));
+    let lines: Vec<(String, String)> = labels.map(|label| split_label(label)).collect();
+    for line in [
+        lines.iter().map(|l| &l.0).collect::<Vec<_>>(),
+        lines.iter().map(|l| &l.1).collect(),
+    ] {
+        let text: String = line.iter().map(|part| format!("{part:>COLUMN$}")).collect();
+        _ = writeln!(out, "{}", format!("{:title_width$}{text}", "").trim_end());
+    }
+}
+
+/// Splits a label over two lines, each truncated to the column: a kernel release goes above its suffix
+/// (`6.5.0-rc1` above `patched`), a long label is broken at the column, a short one stands on the lower line.
+fn split_label(label: &str) -> (String, String) {
+    let room = COLUMN - 1;
+    let fit = |text: &str| text.chars().take(room).collect::<String>();
+    let release = label
+        .find('-')
+        .filter(|_| label.starts_with(|c: char| c.is_ascii_digit()))
+        .map(|dash| {
+            let suffix = &label[dash + 1..];
+            let past_rc = suffix.find('-').filter(|_| suffix.starts_with("rc"));
+            past_rc.map_or(dash, |next| dash + 1 + next)
+        });
+    match release {
+        Some(dash) => (fit(&label[..dash]), fit(&label[dash + 1..])),
+        None if label.chars().count() <= room => (String::new(), label.into()),
+        None => (
+            fit(label),
+            fit(&label.chars().skip(room).collect::<String>()),
+        ),
+    }
+}
+
+/// A row of the comparison, ready to print.
+struct Row {
+    title: String,
+    cells: Vec<String>,
+}
+
+/// What a row shows of a summary.
+type Statistic = fn(&Summary) -> Option<f64>;
+
+/// The rows of a headline metric: title and statistic. The mean's delta is the one that is tested.
+const HEADLINE_ROWS: [(&str, Statistic); 5] = [
+    ("Min", |s| Some(s.min)),
+    ("Amean", |s| Some(s.mean)),
+    ("Stddev", |s| s.std),
+    ("CoeffVar", Summary::coeff_var_pct),
+    ("Max", |s| Some(s.max)),
+];
+
+fn rows(comparison: &Comparison, headline: &[Metric]) -> Vec<Row> {
+    let present = |metric: &&Metric| {
+        comparison.baseline.metrics.contains_key(metric)
+            || comparison
+                .variants
+                .iter()
+                .any(|variant| variant.metrics.contains_key(metric))
+    };
+    let first = headline.iter().filter(present).flat_map(|&metric| {
+        HEADLINE_ROWS
+            .iter()
+            .map(move |&(statistic, of)| row(comparison, metric, statistic, of))
+    });
+    let others = Metric::ALL
+        .iter()
+        .filter(present)
+        .filter(|metric| !headline.contains(metric));
+    first
+        .chain(others.map(|&metric| row(comparison, metric, "Amean", |s| Some(s.mean))))
+        .collect()
+}
+
+fn row(comparison: &Comparison, metric: Metric, statistic: &str, of: Statistic) -> Row {
+    let base = comparison.baseline.metrics.get(&metric).and_then(of);
+    let values: Vec<Option<f64>> = comparison
+        .variants
+        .iter()
+        .map(|variant| variant.metrics.get(&metric).and_then(of))
+        .collect();
+    let decimals = match statistic {
+        "CoeffVar" => 2,
+        _ => decimals(metric, comparison.baseline.metrics.get(&metric)),
+    };
+    // Less spread is better whatever the metric.
+    let better = match statistic {
+        "Stddev" | "CoeffVar" => crate::Better::Lower,
+        _ => metric.better(),
+    };
+    let mut cells = vec![cell(base, base.map(|_| 0.0), false, decimals)];
+    for (variant, &value) in comparison.variants.iter().zip(&values) {
+        let delta = base
+            .zip(value)
+            .and_then(|(base, value)| stats::delta_pct(better, base, value));
+        let significant = statistic == "Amean" && variant.verdict(metric).is_significant();
+        cells.push(cell(value, delta, significant, decimals));
+    }
+    Row {
+        title: format!("{statistic:8} {}", metric.name()),
+        cells,
+    }
+}
+
+/// Decimals of a metric: mmtests prints seconds with four and the rest with two; small values get three more.
+pub(crate) fn decimals(metric: Metric, base: Option<&Summary>) -> usize {
+    let usual = if metric.unit() == "s" { 4 } else { 2 };
+    match base {
+        Some(base) if base.mean != 0.0 && base.mean.abs() < 10.0_f64.powi(1 - usual as i32) => {
+            usual + 3
+        }
+        _ => usual,
+    }
+}
+
+fn cell(value: Option<f64>, delta: Option<f64>, significant: bool, decimals: usize) -> String {
+    let Some(value) = value else {
+        return format!("{:>COLUMN$}", "-");
+    };
+    let (open, close) = if significant { ('*', '*') } else { ('(', ')') };
+    format!(
+        "{} {open}{:>8}{close}",
+        number(value, decimals),
+        percent(delta)
+    )
+}
+
+/// A value right-aligned in [`VALUE`] characters, with as many of the decimals as fit.
+fn number(value: f64, decimals: usize) -> String {
+    (0..=decimals)
+        .rev()
+        .map(|decimals| format!("{value:VALUE$.decimals$}"))
+        .find(|text| text.len() < VALUE || text.starts_with(' '))
+        .unwrap_or_else(|| format!("{value:VALUE$.4e}"))
+}
+
+/// A change to two decimals, `-` if there is none.
+pub(crate) fn percent(delta: Option<f64>) -> String {
+    match delta {
+        // Adding 0 turns the -0.00 of a tiny loss into 0.00.
+        Some(delta) => format!("{:.2}%", (delta * 100.0).round() / 100.0 + 0.0),
+        None => "-".into(),
+    }
+}
+
+/// The published figures beside the simulated ones of the first variant, and by how many percentage points the changes
+/// differ (simulated less published).
+pub fn published(comparison: &Comparison) -> String {
+    let width = comparison
+        .published
+        .iter()
+        .map(|row| row.metric.len())
+        .max()
+        .unwrap_or(0)
+        .max("metric".len());
+    let sides = VALUE * 2 + 10;
+    let simulated = comparison
+        .variants
+        .first()
+        .map_or("simulated".into(), |v| format!("simulated: {}", v.label));
+    let simulated: String = simulated.chars().take(sides - 2).collect();
+    let mut out = format!(
+        "{:width$} |{:^sides$}|{simulated:^sides$}|\n{:width$} ",
+        "", "published", "metric"
+    );
+    for _ in 0..2 {
+        _ = write!(
+            out,
+            "|{:>VALUE$}{:>VALUE$}{:>9} ",
+            "before", "after", "delta"
+        );
+    }
+    out.push_str("|  points  source\n");
+    for row in comparison.published_beside_simulated() {
+        out.push_str(&published_row(&row, width));
+    }
+    out
+}
+
+fn published_row(row: &PublishedBesideSimulated<'_>, width: usize) -> String {
+    let decimals = row
+        .metric
+        .map_or(2, |metric| decimals(metric, row.baseline));
+    let side = |before: Option<f64>, after: Option<f64>, delta| {
+        let value =
+            |v: Option<f64>| v.map_or_else(|| format!("{:>VALUE$}", "-"), |v| number(v, decimals));
+        format!("|{}{}{:>9} ", value(before), value(after), percent(delta))
+    };
+    let points = row
+        .points
+        .map_or("-".into(), |points| format!("{points:+.2}"));
+    let mean = |summary: Option<&Summary>| summary.map(|s| s.mean);
+    let published = row.published;
+    format!(
+        "{:width$} {}{}|{points:>8}  {}\n",
+        published.metric,
+        side(published.baseline, published.patched, published.delta_pct),
+        side(mean(row.baseline), mean(row.patched), row.delta_pct),
+        published.source_and_note(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Runs, example};
+
+    #[test]
+    fn golden_report() {
+        let text = render(&example(), &[Metric::runtime_s]);
+        assert_eq!(text, include_str!("../tests/golden/table.txt"));
+    }
+
+    #[test]
+    fn cells_are_as_mmtests_prints_them() {
+        // From a schbench report of mmtests: 6 us before, 5 us after.
+        let cells =
+            cell(Some(6.0), Some(0.0), false, 2) + &cell(Some(5.0), Some(100.0 / 6.0), false, 2);
+        assert_eq!(cells, "        6.00 (   0.00%)        5.00 (  16.67%)");
+        assert_eq!(
+            cell(Some(1.2400), Some(11.28), true, 4),
+            "      1.2400 *  11.28%*"
+        );
+        assert_eq!(cell(Some(0.0), None, false, 2), "        0.00 (       -)");
+        assert_eq!(cell(None, None, false, 2), "                      -");
+    }
+
+    #[test]
+    fn large_values_lose_decimals_before_they_touch_their_neighbour() {
+        assert_eq!(number(118_000_000.0, 2), " 118000000.0");
+        assert_eq!(number(6_100_000_000.0, 2), "  6100000000");
+        assert_eq!(number(6.1e15, 2), "   6.1000e15");
+        assert_eq!(number(-1.5, 2), "       -1.50");
+    }
+
+    #[test]
+    fn a_tiny_loss_is_not_minus_zero() {
+        assert_eq!(percent(Some(-0.001)), "0.00%");
+        assert_eq!(percent(Some(-0.006)), "-0.01%");
+    }
+
+    #[test]
+    fn labels_take_two_lines() {
+        let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
+        assert_eq!(
+            split_label("5.15.0-rc3-vanilla"),
+            pair("5.15.0-rc3", "vanilla")
+        );
+        assert_eq!(
+            split_label("5.7.0-nofsnotify-v1r1"),
+            pair("5.7.0", "nofsnotify-v1r1")
+        );
+        assert_eq!(split_label("6.5-rc1"), pair("6.5", "rc1"));
+        assert_eq!(split_label("linux-6.5"), pair("", "linux-6.5"));
+        assert_eq!(
+            split_label("linux-6.5 with WAKEUP_BIAS_PREV"),
+            pair("linux-6.5 with WAKEUP_", "BIAS_PREV")
+        );
+        assert_eq!(
+            split_label(&"é".repeat(60)),
+            ("é".repeat(22), "é".repeat(22))
+        );
+        assert_eq!(split_label(""), pair("", ""));
+    }
+
+    #[test]
+    fn single_runs_are_said_to_be_untested() {
+        let one = |value| Runs {
+            label: "x".into(),
+            runs: vec![[(Metric::runtime_s, value)].into_iter().collect()],
+        };
+        let comparison = Comparison::new("e", one(2.0), vec![one(1.0)], vec![], vec![]);
+        assert!(legend(&comparison).ends_with("x: not tested, it takes two runs a side\n"));
+        assert!(
+            render(&comparison, &[])
+                .contains("Amean    runtime_s      2.0000 (   0.00%)      1.0000 (  50.00%)")
+        );
+    }
+}
