@@ -35,7 +35,7 @@ struct cw_sg_stats {
 	u8 group_smt_balance;
 };
 
-/* Room for another task: a CPU without one, or utilisation and waiting below the imbalance margin. */
+/* Room for another task: a CPU without one, or utilisation and waiting within the margin. */
 static inline bool group_has_capacity(u32 imbalance_pct, const struct cw_sg_stats *sgs)
 {
 	u64 capacity = sgs->group_capacity;
@@ -47,7 +47,7 @@ static inline bool group_has_capacity(u32 imbalance_pct, const struct cw_sg_stat
 	return capacity * 100 > sgs->group_util * imbalance_pct;
 }
 
-/* More tasks than CPUs, and utilisation or waiting beyond the imbalance margin. */
+/* More tasks than CPUs, and utilisation or waiting beyond the margin. */
 static inline bool group_is_overloaded(u32 imbalance_pct, const struct cw_sg_stats *sgs)
 {
 	u64 capacity = sgs->group_capacity;
@@ -77,7 +77,9 @@ static inline enum group_type group_classify(u32 imbalance_pct, const struct cw_
 /* Load per capacity of the group, 1024-scaled. */
 static inline u64 group_avg_load(const struct cw_sg_stats *sgs)
 {
-	return sgs->group_load * CW_CAPACITY_SCALE / (sgs->group_capacity ? sgs->group_capacity : 1);
+	u64 capacity = sgs->group_capacity ? sgs->group_capacity : 1;
+
+	return sgs->group_load * CW_CAPACITY_SCALE / capacity;
 }
 
 /* Pairs of communicating tasks may stay on one node. */

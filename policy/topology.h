@@ -36,9 +36,9 @@ static inline struct cw_group *local_group(struct cw_sys *sys, s32 cpu, u32 leve
 	return i < CW_MAX_GROUPS ? &sys->group[i] : NULL;
 }
 
-/* The i-th group of `sd` in ring order from `start` (an index in cw_sys.group); NULL past the last. */
-static inline struct cw_group *group_in_ring(struct cw_sys *sys, const struct cw_domain *sd, u32 start,
-					     u32 i)
+/* The i-th group of `sd` in ring order from group `start` of cw_sys.group; NULL past the last. */
+static inline struct cw_group *group_in_ring(struct cw_sys *sys, const struct cw_domain *sd,
+					     u32 start, u32 i)
 {
 	u32 offset = start - sd->first_group;
 
