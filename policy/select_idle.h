@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Scans for an idle CPU: a whole core, an SMT sibling, any CPU of a
+ * last-level cache, or one that is big enough (kernel/sched/fair.c, 6.12).
+ * All return the CPU, or -1.
+ */
+#ifndef CW_SELECT_IDLE_H
+#define CW_SELECT_IDLE_H
+
+#include "mask.h"
+#include "topology.h"
+#include "types.h"
+#include "util.h"
+
+static inline bool idle_or_sched_idle(struct cw_sys *sys, s32 cpu)
+{
+	return available_idle_cpu(sys, cpu) || sched_idle_cpu(sys, cpu);
+}
+
+/* Does the cache of `cpu` have a core without tasks, as far as is known? */
+static inline bool test_idle_cores(struct cw_sys *sys, s32 cpu)
+{
+	return sd_llc(sys, cpu) && llc_of(sys, cpu)->has_idle_cores;
+}
+
+static inline void set_idle_cores(struct cw_sys *sys, s32 cpu, bool value)
+{
+	if (sd_llc(sys, cpu))
+		llc_of(sys, cpu)->has_idle_cores = value;
+}
+
+/* `cpu` goes idle: if its siblings are idle too, its cache has an idle core. */
+static inline void update_idle_core(struct cw_sys *sys, s32 cpu)
+{
+	const struct cw_cpumask *smt = &sys->smt_mask[cpu & CW_CPU_MASK];
+	s32 sibling;
+
+	if (!sys->smt_present || test_idle_cores(sys, cpu))
+		return;
+	for_each_cpu(sys, sibling, smt)
+		if (sibling != cpu && !available_idle_cpu(sys, sibling))
+			return;
+	set_idle_cores(sys, cpu, true);
+}
+
+/* One search of a last-level cache. */
+struct cw_idle_scan {
+	const struct cw_cpumask *llc;
+	const struct cw_cpumask *allowed;
+	s32 start; /* the scan begins here, ascends and wraps */
+	s32 budget; /* CPUs that may be looked at, plus one; not for cores */
+	s32 idle_cpu; /* first idle CPU seen while looking for a core */
+	bool has_idle_core;
+};
+
+static inline bool scan_may_use(const struct cw_idle_scan *scan, s32 cpu)
+{
+	return cpumask_test_cpu(cpu, scan->llc) && cpumask_test_cpu(cpu, scan->allowed);
+}
+
+/* How far the wrapping scan goes before it meets `cpu`. */
+static inline u32 scan_distance(const struct cw_idle_scan *scan, s32 cpu)
+{
+	return (u32)(cpu - scan->start) & (2 * CW_MAX_CPUS - 1);
+}
+
+/* Has the scan met the core of `cpu` before, by a sibling? */
+static inline bool core_scanned(struct cw_sys *sys, const struct cw_idle_scan *scan, s32 cpu)
+{
+	const struct cw_cpumask *smt = &sys->smt_mask[cpu & CW_CPU_MASK];
+	s32 sibling;
+
+	for_each_cpu_and(sys, sibling, smt, scan->allowed)
+		if (cpumask_test_cpu(sibling, scan->llc) &&
+		    scan_distance(scan, sibling) < scan_distance(scan, cpu))
+			return true;
+	return false;
+}
+
+/* `core` if all of its CPUs are idle; else remember an idle one that the task may use. */
+static inline s32 select_idle_core(struct cw_sys *sys, struct cw_decision *d,
+				   struct cw_idle_scan *scan, s32 core)
+{
+	const struct cw_cpumask *smt = &sys->smt_mask[core & CW_CPU_MASK];
+	bool whole = true;
+	s32 cpu;
+
+	for_each_cpu(sys, cpu, smt) {
+		bool idle = available_idle_cpu(sys, cpu);
+
+		d->cpus_scanned++;
+		whole &= idle;
+		if (scan->idle_cpu < 0 && (idle || sched_idle_cpu(sys, cpu)) &&
+		    scan_may_use(scan, cpu))
+			scan->idle_cpu = cpu;
+		if (!idle && scan->idle_cpu >= 0)
+			break;
+	}
+	return whole ? core : -1;
+}
+
+/* An idle SMT sibling of `target`. */
+static inline s32 select_idle_smt(struct cw_sys *sys, const struct cw_wakeup *w,
+				  struct cw_decision *d, const struct cw_domain *llc, s32 target)
+{
+	s32 cpu;
+
+	for_each_cpu_and(sys, cpu, &sys->smt_mask[target & CW_CPU_MASK], w->cpus_ptr) {
+		if (cpu == target || !cpumask_test_cpu(cpu, &llc->span))
+			continue;
+		d->cpus_scanned++;
+		if (idle_or_sched_idle(sys, cpu)) {
+			d->reason = CW_REASON_IDLE_SMT;
+			return cpu;
+		}
+	}
+	return -1;
+}
+
+/* Search `span` except `skip`: for a core if one is idle, else for any CPU within the budget. */
+static inline s32 scan_span(struct cw_sys *sys, struct cw_decision *d, struct cw_idle_scan *scan,
+			    const struct cw_cpumask *span, const struct cw_group *skip)
+{
+	bool wrapped;
+	s32 cpu;
+
+	for_each_cpu_wrap_and(sys, cpu, scan->start, wrapped, span, scan->allowed) {
+		if (skip && cpumask_test_cpu(cpu, &skip->span))
+			continue;
+		if (scan->has_idle_core) {
+			if (!core_scanned(sys, scan, cpu) &&
+			    select_idle_core(sys, d, scan, cpu) >= 0) {
+				d->reason = CW_REASON_IDLE_CORE;
+				return cpu;
+			}
+			continue;
+		}
+		if (--scan->budget <= 0) {
+			d->notes |= CW_NOTE_SCAN_LIMIT;
+			return -1;
+		}
+		d->cpus_scanned++;
+		if (idle_or_sched_idle(sys, cpu)) {
+			d->reason = CW_REASON_IDLE_CPU;
+			return cpu;
+		}
+	}
+	return -1;
+}
+
+/* Search the last-level cache of `target`, its cluster first. */
+static inline s32 select_idle_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
+				  struct cw_decision *d, bool has_idle_core, s32 target)
+{
+	const struct cw_domain *llc = sd_llc(sys, target);
+	struct cw_idle_scan scan = {
+		.allowed = w->cpus_ptr,
+		.start = target + 1,
+		.budget = 2 * CW_MAX_CPUS,
+		.idle_cpu = -1,
+		.has_idle_core = has_idle_core,
+	};
+	struct cw_group *cluster = NULL;
+	s32 cpu = -1;
+
+	if (!llc)
+		return -1;
+	scan.llc = &llc->span;
+	if (sched_feat(sys, CW_FEAT_SIS_UTIL)) {
+		u32 nr = llc_of(sys, target)->nr_idle_scan;
+
+		if (!nr) {
+			/* an overloaded cache has neither an idle core nor an idle CPU */
+			d->notes |= CW_NOTE_SIS_UTIL_STOP;
+			return -1;
+		}
+		scan.budget = (s32)(nr < CW_MAX_CPUS ? nr : CW_MAX_CPUS) + 1;
+	}
+	if (sys->cluster_present)
+		cluster = cluster_group(sys, target);
+	if (cluster) {
+		cpu = scan_span(sys, d, &scan, &cluster->span, NULL);
+		if (cpu >= 0 && d->reason == CW_REASON_IDLE_CPU)
+			d->reason = CW_REASON_CLUSTER_IDLE;
+	}
+	if (cpu < 0 && scan.budget > 0)
+		cpu = scan_span(sys, d, &scan, &llc->span, cluster);
+	if (cpu >= 0 || !has_idle_core)
+		return cpu;
+	set_idle_cores(sys, target, false);
+	d->reason = CW_REASON_IDLE_CPU;
+	return scan.idle_cpu;
+}
+
+/* The first idle CPU of `sd` that is big enough, else the idle one of most capacity. */
+static inline s32 select_idle_capacity(struct cw_sys *sys, const struct cw_wakeup *w,
+				       struct cw_decision *d, const struct cw_domain *sd,
+				       s32 target)
+{
+	u64 util = task_util_est(w->p);
+	u32 best_cap = 0;
+	s32 best_cpu = -1, cpu;
+	bool wrapped;
+
+	for_each_cpu_wrap_and(sys, cpu, target, wrapped, &sd->span, w->cpus_ptr) {
+		u32 cap = capacity_of(sys, cpu);
+
+		d->cpus_scanned++;
+		if (!idle_or_sched_idle(sys, cpu))
+			continue;
+		if (fits_capacity(sys, util, cap)) {
+			d->reason = CW_REASON_ASYM_IDLE_FITS;
+			return cpu;
+		}
+		d->notes |= CW_NOTE_NO_FIT;
+		if (cap > best_cap) {
+			best_cap = cap;
+			best_cpu = cpu;
+		}
+	}
+	d->reason = CW_REASON_ASYM_IDLE_BIGGEST;
+	return best_cpu;
+}
+
+#endif /* CW_SELECT_IDLE_H */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Walking sched domains and groups, and which caches two CPUs share. */
+#ifndef CW_TOPOLOGY_H
+#define CW_TOPOLOGY_H
+
+#include "mask.h"
+#include "types.h"
+
+#ifndef NULL
+#define NULL ((void *)0)
+#endif
+
+/* Domain `level` of `cpu`, counted from the lowest; NULL above its top. */
+static inline struct cw_domain *cpu_domain(struct cw_sys *sys, s32 cpu, u32 level)
+{
+	u32 i;
+
+	if (level >= CW_MAX_LEVELS || level >= cpu_rq(sys, cpu)->nr_sd)
+		return NULL;
+	i = sys->cpu_sd[cpu & CW_CPU_MASK][level].domain;
+	return i < CW_MAX_DOMAINS ? &sys->domain[i] : NULL;
+}
+
+/* The domains of `cpu` from the lowest up; `level` numbers them. */
+#define for_each_domain(sys, cpu, level, sd)                                   \
+	for ((level) = 0; ((sd) = cpu_domain(sys, cpu, level)); (level)++)
+
+/* The group of domain `level` that `cpu` itself is in. */
+static inline struct cw_group *local_group(struct cw_sys *sys, s32 cpu, u32 level)
+{
+	u32 i;
+
+	if (level >= CW_MAX_LEVELS)
+		return NULL;
+	i = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
+	return i < CW_MAX_GROUPS ? &sys->group[i] : NULL;
+}
+
+/* The i-th group of `sd` in ring order from group `start` of cw_sys.group; NULL past the last. */
+static inline struct cw_group *group_in_ring(struct cw_sys *sys, const struct cw_domain *sd,
+					     u32 start, u32 i)
+{
+	u32 offset = start - sd->first_group;
+
+	if (i >= sd->nr_groups || i >= CW_MAX_CPUS)
+		return NULL;
+	offset = (offset < sd->nr_groups ? offset : 0) + i;
+	if (offset >= sd->nr_groups)
+		offset -= sd->nr_groups;
+	offset += sd->first_group;
+	return offset < CW_MAX_GROUPS ? &sys->group[offset] : NULL;
+}
+
+static inline struct cw_llc *llc_of(struct cw_sys *sys, s32 cpu)
+{
+	return &sys->llc[cpu_rq(sys, cpu)->llc & CW_CPU_MASK];
+}
+
+/* The highest domain of `cpu` whose CPUs share a cache; NULL if it has the cache for itself. */
+static inline struct cw_domain *sd_llc(struct cw_sys *sys, s32 cpu)
+{
+	u32 i = llc_of(sys, cpu)->domain;
+
+	return i < CW_MAX_DOMAINS ? &sys->domain[i] : NULL;
+}
+
+static inline bool cpus_share_cache(struct cw_sys *sys, s32 a, s32 b)
+{
+	return a == b || cpu_rq(sys, a)->llc == cpu_rq(sys, b)->llc;
+}
+
+/* Same cluster where `a` has one, else same last-level cache. */
+static inline bool cpus_share_resources(struct cw_sys *sys, s32 a, s32 b)
+{
+	struct cw_domain *sd;
+	u32 level;
+
+	for_each_domain(sys, a, level, sd)
+		if (sd->flags & SD_CLUSTER)
+			return cpumask_test_cpu(b, &sd->span);
+	return cpus_share_cache(sys, a, b);
+}
+
+/* The cluster of `cpu` as a group of its LLC domain; NULL where the LLC is not made of clusters. */
+static inline struct cw_group *cluster_group(struct cw_sys *sys, s32 cpu)
+{
+	struct cw_domain *llc = sd_llc(sys, cpu), *sd;
+	u32 level;
+
+	for_each_domain(sys, cpu, level, sd) {
+		struct cw_group *group;
+
+		if (sd != llc)
+			continue;
+		group = local_group(sys, cpu, level);
+		return group && group->flags & SD_CLUSTER ? group : NULL;
+	}
+	return NULL;
+}
+
+#endif /* CW_TOPOLOGY_H */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What placement reads of CPUs and tasks: idleness, load, utilisation,
+ * capacity. Reads only; pelt.h keeps the averages.
+ *
+ * A task that is being placed still counts on the CPU that it last ran on, so
+ * a comparison of CPUs has to take it out there: the *_without() functions.
+ * It is queued during an exec only, on wakeup and fork it is not.
+ */
+#ifndef CW_UTIL_H
+#define CW_UTIL_H
+
+#include "pelt.h"
+#include "types.h"
+
+/* The idle task runs and no task is queued or on its way. */
+static inline bool idle_cpu(struct cw_sys *sys, s32 cpu)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+
+	return rq->curr_is_idle && !rq->nr_running && !rq->ttwu_pending;
+}
+
+/* idle_cpu(), and no hypervisor has taken the CPU away, which no host can tell. */
+static inline bool available_idle_cpu(struct cw_sys *sys, s32 cpu)
+{
+	return idle_cpu(sys, cpu);
+}
+
+/* Only SCHED_IDLE tasks run there, and at least one. */
+static inline bool sched_idle_cpu(struct cw_sys *sys, s32 cpu)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+
+	return rq->nr_running && rq->nr_running == rq->idle_nr_running;
+}
+
+/* 1..1024: what the CPU can do at most. */
+static inline u32 arch_scale_cpu_capacity(struct cw_sys *sys, s32 cpu)
+{
+	return cpu_rq(sys, cpu)->capacity_orig;
+}
+
+/* 1..1024: what other scheduling classes and interrupts leave of it. */
+static inline u32 capacity_of(struct cw_sys *sys, s32 cpu)
+{
+	return cpu_rq(sys, cpu)->capacity;
+}
+
+/* Does `util` leave the margin (20 % by default, seed 004) of `capacity` free? */
+static inline bool fits_capacity(const struct cw_sys *sys, u64 util, u64 capacity)
+{
+	return util * (u64)tunable(sys, CW_TUNE_capacity_margin) < capacity * CW_CAPACITY_SCALE;
+}
+
+static inline u64 task_util(const struct cw_task *p)
+{
+	return p->avg.util_avg;
+}
+
+static inline u64 task_util_est(const struct cw_task *p)
+{
+	return pelt_max(task_util(p), task_util_est_raw(p));
+}
+
+/* A task's share of its CPU's load; without task groups that is its own load. */
+static inline u64 task_h_load(const struct cw_task *p)
+{
+	return p->avg.load_avg;
+}
+
+static inline bool task_fits_cpu(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
+{
+	return fits_capacity(sys, task_util_est(p), capacity_of(sys, cpu));
+}
+
+static inline u64 cpu_load(const struct cw_cpu *rq)
+{
+	return rq->avg.load_avg;
+}
+
+static inline u64 cpu_runnable(const struct cw_cpu *rq)
+{
+	return rq->avg.runnable_avg;
+}
+
+/* The larger of average and estimated utilisation, at most the CPU's capacity. */
+static inline u64 cpu_util(struct cw_sys *sys, s32 cpu)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	u64 util = rq->avg.util_avg;
+
+	if (sched_feat(sys, CW_FEAT_UTIL_EST))
+		util = pelt_max(util, rq->avg.util_est);
+	return util < rq->capacity_orig ? util : rq->capacity_orig;
+}
+
+/* Is the task that `w` places part of the averages of `cpu`? A new task never is. */
+static inline bool task_contributes(const struct cw_wakeup *w, s32 cpu)
+{
+	return cpu == w->prev_cpu && w->p->avg.last_update_time;
+}
+
+/* Is it queued on `cpu`? */
+static inline bool task_running_on_cpu(const struct cw_wakeup *w, s32 cpu)
+{
+	return cpu == w->prev_cpu && (w->wake_flags & WF_EXEC);
+}
+
+static inline u64 cpu_load_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
+{
+	u64 load = cpu_load(cpu_rq(sys, cpu));
+
+	return task_contributes(w, cpu) ? pelt_sub_positive(load, task_h_load(w->p)) : load;
+}
+
+static inline u64 cpu_runnable_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
+{
+	u64 runnable = cpu_runnable(cpu_rq(sys, cpu));
+
+	return task_contributes(w, cpu) ? pelt_sub_positive(runnable, w->p->avg.runnable_avg) :
+					  runnable;
+}
+
+static inline u64 cpu_util_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	u64 util, util_est;
+
+	if (!task_contributes(w, cpu))
+		return cpu_util(sys, cpu);
+	util = pelt_sub_positive(rq->avg.util_avg, task_util(w->p));
+	if (sched_feat(sys, CW_FEAT_UTIL_EST)) {
+		/* the estimates of queued tasks only are summed up */
+		util_est = rq->avg.util_est;
+		if (task_running_on_cpu(w, cpu))
+			util_est = pelt_sub_positive(util_est, task_util_est_raw(w->p));
+		util = pelt_max(util, util_est);
+	}
+	return util < rq->capacity_orig ? util : rq->capacity_orig;
+}
+
+/* Would `cpu` be idle without the task, given that nothing else is queued there? */
+static inline bool idle_cpu_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+
+	return (rq->curr_is_idle || task_running_on_cpu(w, cpu)) && !rq->ttwu_pending;
+}
+
+#endif /* CW_UTIL_H */

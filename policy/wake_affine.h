@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Should a wakeup look around the waker's CPU or around the task's previous
+ * one? (kernel/sched/fair.c, 6.12)
+ */
+#ifndef CW_WAKE_AFFINE_H
+#define CW_WAKE_AFFINE_H
+
+#include "topology.h"
+#include "types.h"
+#include "util.h"
+
+/* Flips older than this count half. */
+#define WAKEE_FLIP_DECAY_NS 1000000000ULL
+
+/* Note whom the waker wakes: how often it changes tells how many partners it has. */
+static inline void record_wakee(const struct cw_wakeup *w)
+{
+	struct cw_task *waker = w->waker;
+
+	if (w->now > waker->wakee_flip_decay_ts + WAKEE_FLIP_DECAY_NS) {
+		waker->wakee_flips >>= 1;
+		waker->wakee_flip_decay_ts = w->now;
+	}
+	if (waker->last_wakee != w->p->pid) {
+		waker->last_wakee = w->p->pid;
+		waker->wakee_flips++;
+	}
+}
+
+/* Do the two have more partners than the waker's last-level cache has CPUs? */
+static inline bool wake_wide(struct cw_sys *sys, const struct cw_wakeup *w)
+{
+	u32 many = w->waker->wakee_flips, few = w->p->wakee_flips;
+	u32 factor = llc_of(sys, w->this_cpu)->weight;
+
+	if (many < few) {
+		many = w->p->wakee_flips;
+		few = w->waker->wakee_flips;
+	}
+	return few >= factor && many >= few * factor;
+}
+
+/* By idleness now: the waker's CPU, the previous one, or -1 if that tells nothing. */
+static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w)
+{
+	s32 this_cpu = w->this_cpu, prev_cpu = w->prev_cpu;
+
+	/* An idle waker CPU means an interrupt, which must not draw tasks to another cache. */
+	if (available_idle_cpu(sys, this_cpu) && cpus_share_cache(sys, this_cpu, prev_cpu))
+		return available_idle_cpu(sys, prev_cpu) ? prev_cpu : this_cpu;
+	/* A sync waker is about to sleep and leaves its CPU. */
+	if ((w->wake_flags & WF_SYNC) && cpu_rq(sys, this_cpu)->nr_running == 1)
+		return this_cpu;
+	return available_idle_cpu(sys, prev_cpu) ? prev_cpu : -1;
+}
+
+/*
+ * By load: the waker's CPU if it is less loaded with the task than the
+ * previous one without it, each weighed by the other's capacity, else -1.
+ */
+static inline s32 wake_affine_weight(struct cw_sys *sys, const struct cw_wakeup *w,
+				     const struct cw_domain *sd)
+{
+	bool sync = w->wake_flags & WF_SYNC;
+	s64 this_load = (s64)cpu_load(cpu_rq(sys, w->this_cpu));
+	s64 prev_load = (s64)cpu_load(cpu_rq(sys, w->prev_cpu));
+	s64 task_load = (s64)task_h_load(w->p);
+
+	if (sync) {
+		s64 waker_load = (s64)task_h_load(w->waker);
+
+		if (waker_load > this_load)
+			return w->this_cpu;
+		this_load -= waker_load;
+	}
+	this_load += task_load;
+	prev_load -= task_load;
+	if (sched_feat(sys, CW_FEAT_WA_BIAS)) {
+		this_load *= 100;
+		prev_load *= 100 + (sd->imbalance_pct - 100) / 2;
+	}
+	this_load *= capacity_of(sys, w->prev_cpu);
+	prev_load *= capacity_of(sys, w->this_cpu);
+	/* A tie goes to the waker's CPU if the waker leaves it. */
+	return this_load < prev_load + sync ? w->this_cpu : -1;
+}
+
+/* The CPU whose cache to search for an idle CPU: the waker's or the previous one. */
+static inline s32 wake_affine(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
+			      const struct cw_domain *sd)
+{
+	s32 target = -1;
+
+	d->notes |= CW_NOTE_WAKE_AFFINE_TRIED;
+	if (sched_feat(sys, CW_FEAT_WA_IDLE)) {
+		target = wake_affine_idle(sys, w);
+		if (target >= 0)
+			d->notes |= CW_NOTE_WA_IDLE;
+	}
+	if (target < 0 && sched_feat(sys, CW_FEAT_WA_WEIGHT)) {
+		target = wake_affine_weight(sys, w, sd);
+		if (target >= 0)
+			d->notes |= CW_NOTE_WA_WEIGHT;
+	}
+	return target == w->this_cpu ? w->this_cpu : w->prev_cpu;
+}
+
+#endif /* CW_WAKE_AFFINE_H */

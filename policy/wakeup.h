@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where a task goes that wakes, forks or execs: mainline 6.12's
+ * select_task_rq_fair() without an energy model, and the previous-CPU bias of
+ * seed 000 as WAKEUP_BIAS_PREV.
+ *
+ * As in the kernel, the caller asks only for tasks with more than one allowed
+ * CPU, clears WF_SYNC if the waker is exiting, and replaces a CPU that is not
+ * in cpus_ptr (the previous CPU may have been taken away while p slept).
+ */
+#ifndef CW_WAKEUP_H
+#define CW_WAKEUP_H
+
+#include "forkexec.h"
+#include "select_idle.h"
+#include "topology.h"
+#include "types.h"
+#include "util.h"
+#include "wake_affine.h"
+
+static inline s32 decide(struct cw_decision *d, s32 cpu, enum cw_reason reason)
+{
+	d->reason = reason;
+	return cpu;
+}
+
+/* The domain to search where CPUs differ in capacity; NULL where they do not. */
+static inline struct cw_domain *sd_asym_cpucapacity(struct cw_sys *sys, s32 cpu)
+{
+	u32 i = cpu_rq(sys, cpu)->asym_sd;
+
+	return i < CW_MAX_DOMAINS ? &sys->domain[i] : NULL;
+}
+
+/* Is `cpu` big enough for the task? Asked only where CPUs differ in capacity. */
+static inline bool asym_fits_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
+				 struct cw_decision *d, s32 cpu)
+{
+	if (!sd_asym_cpucapacity(sys, cpu) || task_fits_cpu(sys, w->p, cpu))
+		return true;
+	d->notes |= CW_NOTE_NO_FIT;
+	return false;
+}
+
+/*
+ * Do the tasks that are runnable on `cpu` leave the threshold of its capacity
+ * free (seed 000)? Sleeping tasks do not count, nor do other classes.
+ */
+static inline bool spare_capacity_cpu(struct cw_sys *sys, s32 cpu)
+{
+	u64 used = CW_CAPACITY_SCALE - (u64)tunable(sys, CW_TUNE_spare_capacity_threshold);
+
+	if (!sched_feat(sys, CW_FEAT_UTIL_EST))
+		return false;
+	return (u64)cpu_rq(sys, cpu)->avg.util_est * CW_CAPACITY_SCALE <=
+	       arch_scale_cpu_capacity(sys, cpu) * used;
+}
+
+/* WAKEUP_BIAS_PREV: may the task stay on its previous CPU whatever else is idle? */
+static inline bool bias_prev(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
+			     s32 target)
+{
+	s32 prev = w->prev_cpu;
+
+	if (!cpus_share_cache(sys, prev, target)) {
+		d->notes |= CW_NOTE_BIAS_NO_CACHE;
+		return false;
+	}
+	if (!idle_or_sched_idle(sys, prev) && !spare_capacity_cpu(sys, prev)) {
+		d->notes |= CW_NOTE_BIAS_NO_SPARE;
+		return false;
+	}
+	return asym_fits_cpu(sys, w, d, prev);
+}
+
+/* A CPU other than the target that may be taken because it is idle, big enough and near. */
+static inline bool idle_candidate(struct cw_sys *sys, const struct cw_wakeup *w,
+				  struct cw_decision *d, s32 cpu, s32 target)
+{
+	return cpu != target && cpus_share_cache(sys, cpu, target) &&
+	       idle_or_sched_idle(sys, cpu) && asym_fits_cpu(sys, w, d, cpu);
+}
+
+/* Is `cpu` as near to `target` as CPUs get here? */
+static inline bool same_cluster(struct cw_sys *sys, s32 cpu, s32 target)
+{
+	return !sys->cluster_present || cpus_share_resources(sys, cpu, target);
+}
+
+/* The waker is a per-CPU kthread that finished work which the task queued on this CPU. */
+static inline bool stack_on_kthread(struct cw_sys *sys, const struct cw_wakeup *w)
+{
+	return (w->waker->flags & CW_TASK_PERCPU_KTHREAD) && w->in_task &&
+	       w->prev_cpu == w->this_cpu && cpu_rq(sys, w->this_cpu)->nr_running <= 1;
+}
+
+/* The recently used CPU if it may be taken, else -1; the previous CPU becomes the recent one. */
+static inline s32 take_recent_used_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
+				       struct cw_decision *d, s32 target)
+{
+	s32 recent = w->p->recent_used_cpu;
+
+	w->p->recent_used_cpu = w->prev_cpu;
+	if (recent == w->prev_cpu || !idle_candidate(sys, w, d, recent, target))
+		return -1;
+	if (cpumask_test_cpu(recent, w->cpus_ptr))
+		return recent;
+	d->notes |= CW_NOTE_AFFINITY;
+	return -1;
+}
+
+/* An idle CPU of the target's last-level cache, or -1. */
+static inline s32 search_llc(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
+			     const struct cw_domain *llc, s32 target)
+{
+	bool has_idle_core = false;
+
+	if (sys->smt_present) {
+		has_idle_core = test_idle_cores(sys, target);
+		if (!has_idle_core && cpus_share_cache(sys, w->prev_cpu, target)) {
+			s32 cpu = select_idle_smt(sys, w, d, llc, w->prev_cpu);
+
+			if (cpu >= 0)
+				return cpu;
+		}
+	}
+	return select_idle_cpu(sys, w, d, has_idle_core, target);
+}
+
+/* An idle CPU near `target`, or what comes next best. */
+static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup *w,
+				      struct cw_decision *d, s32 target)
+{
+	const struct cw_domain *asym_sd = sd_asym_cpucapacity(sys, target);
+	const struct cw_domain *llc;
+	bool bias = sched_feat(sys, CW_FEAT_WAKEUP_BIAS_PREV);
+	s32 prev = w->prev_cpu, prev_aff = -1, recent, cpu;
+
+	if (asym_sd)
+		sync_entity_load_avg(cpu_rq(sys, prev), w->p);
+	if (bias && bias_prev(sys, w, d, target))
+		return decide(d, prev, CW_REASON_BIAS_PREV);
+	if (idle_or_sched_idle(sys, target) && asym_fits_cpu(sys, w, d, target))
+		return decide(d, target, CW_REASON_TARGET_IDLE);
+	if (!bias && idle_candidate(sys, w, d, prev, target)) {
+		if (same_cluster(sys, prev, target))
+			return decide(d, prev, CW_REASON_PREV_IDLE);
+		prev_aff = prev;
+	}
+	if (stack_on_kthread(sys, w) && asym_fits_cpu(sys, w, d, prev))
+		return decide(d, prev, CW_REASON_PERCPU_KTHREAD);
+	recent = take_recent_used_cpu(sys, w, d, target);
+	if (recent >= 0 && same_cluster(sys, recent, target))
+		return decide(d, recent, CW_REASON_RECENT_IDLE);
+	if (asym_sd) {
+		cpu = select_idle_capacity(sys, w, d, asym_sd, target);
+		return cpu >= 0 ? cpu : decide(d, target, CW_REASON_TARGET_BUSY);
+	}
+	llc = sd_llc(sys, target);
+	if (!llc)
+		return decide(d, target, CW_REASON_TARGET_BUSY);
+	cpu = search_llc(sys, w, d, llc, target);
+	if (cpu >= 0)
+		return cpu;
+	/* idle, but of another cluster than the target */
+	if (prev_aff >= 0)
+		return decide(d, prev_aff, CW_REASON_PREV_IDLE);
+	if (recent >= 0)
+		return decide(d, recent, CW_REASON_RECENT_IDLE);
+	if (bias && prev != target && cpus_share_cache(sys, prev, target))
+		return decide(d, prev, CW_REASON_BIAS_PREV_BUSY);
+	return decide(d, target, CW_REASON_TARGET_BUSY);
+}
+
+/* May the waker's CPU be the target? */
+static inline bool want_affine(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
+{
+	if (wake_wide(sys, w)) {
+		d->notes |= CW_NOTE_WAKE_WIDE;
+		return false;
+	}
+	if (cpumask_test_cpu(w->this_cpu, w->cpus_ptr))
+		return true;
+	d->notes |= CW_NOTE_AFFINITY;
+	return false;
+}
+
+static inline s32 find_cpu(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
+{
+	u32 sd_flag = w->wake_flags & (WF_EXEC | WF_FORK | WF_TTWU);
+	bool affine = false;
+	struct cw_domain *sd;
+	s32 slow = -1;
+	u32 level;
+
+	if (w->wake_flags & WF_TTWU) {
+		record_wakee(w);
+		if ((w->wake_flags & WF_CURRENT_CPU) && cpumask_test_cpu(w->this_cpu, w->cpus_ptr))
+			return decide(d, w->this_cpu, CW_REASON_CURRENT_CPU);
+		affine = want_affine(sys, w, d);
+	}
+	for_each_domain(sys, w->this_cpu, level, sd) {
+		if (affine && (sd->flags & SD_WAKE_AFFINE) &&
+		    cpumask_test_cpu(w->prev_cpu, &sd->span)) {
+			if (w->this_cpu != w->prev_cpu)
+				d->target = wake_affine(sys, w, d, sd);
+			slow = -1;
+			break;
+		}
+		if (sd->flags & sd_flag)
+			slow = (s32)level;
+		else if (!affine)
+			break;
+	}
+	if (slow >= 0)
+		return sched_balance_find_dst_cpu(sys, w, d, (u32)slow, sd_flag);
+	if (w->wake_flags & WF_TTWU)
+		return select_idle_sibling(sys, w, d, d->target);
+	return decide(d, w->prev_cpu, CW_REASON_NONE);
+}
+
+/*
+ * The CPU for the task of `w`; `*d` becomes the record of how it was found.
+ * `w->waker` is never NULL: an interrupt on an idle CPU wakes with the idle
+ * task as its waker.
+ */
+static inline s32 select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w,
+				      struct cw_decision *d)
+{
+	*d = (struct cw_decision){
+		.now = w->now,
+		.pid = w->p->pid,
+		.this_cpu = w->this_cpu,
+		.prev_cpu = w->prev_cpu,
+		.target = w->prev_cpu,
+		.event = w->wake_flags,
+	};
+	d->cpu = find_cpu(sys, w, d);
+	return d->cpu;
+}
+
+#endif /* CW_WAKEUP_H */
