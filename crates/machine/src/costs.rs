@@ -1,0 +1,163 @@
+//! The physical costs of a machine: one table, one line a cost.
+
+use serde::Serialize;
+
+/// One entry of the table of costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostField {
+    /// Name, as in a machine file and in [`Costs`].
+    pub name: &'static str,
+    /// What it costs, in which unit.
+    pub meaning: &'static str,
+    /// Smallest value allowed.
+    pub min: u64,
+    /// Largest value allowed.
+    pub max: u64,
+    /// Value where a description gives none.
+    pub default: u64,
+    /// Where the default comes from.
+    pub source: &'static str,
+}
+
+macro_rules! costs {
+    ($($(#[doc = $doc:literal])+ $name:ident = $default:literal in $min:literal..=$max:literal, $source:literal;)+) => {
+        /// What things cost on a machine. All are integers; a name's ending gives the unit.
+        ///
+        /// Defaults, ranges and the sources of the defaults are in [`Costs::FIELDS`].
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+        pub struct Costs { $($(#[doc = $doc])+ pub $name: u64,)+ }
+
+        impl Default for Costs {
+            fn default() -> Self { Self { $($name: $default,)+ } }
+        }
+
+        impl Costs {
+            /// All costs in the order of the documentation.
+            pub const FIELDS: &'static [CostField] = &[$(CostField {
+                name: stringify!($name),
+                meaning: concat!($($doc),+),
+                min: $min, max: $max, default: $default, source: $source,
+            },)+];
+
+            /// The value of a cost by name.
+            pub fn get(&self, name: &str) -> Option<u64> {
+                match name { $(stringify!($name) => Some(self.$name),)+ _ => None }
+            }
+
+            fn slot(&mut self, name: &str) -> Option<&mut u64> {
+                match name { $(stringify!($name) => Some(&mut self.$name),)+ _ => None }
+            }
+        }
+    };
+}
+
+costs! {
+    /// Transfer of a modified cache line from the SMT sibling, one way, in ns.
+    transfer_smt_ns = 8 in 0..=100_000,
+        "core-to-core-latency README (github.com/nviennot/core-to-core-latency): 7.4 to 8.1 ns on Xeon, 9 to 10 on EPYC";
+    /// Transfer of a modified cache line from another core of the same LLC, one way, in ns.
+    transfer_llc_ns = 45 in 0..=100_000,
+        "core-to-core-latency README: 44 to 51 ns on monolithic Xeon dies";
+    /// Transfer of a modified cache line from another LLC of the same package, one way, in ns.
+    transfer_package_ns = 100 in 0..=100_000,
+        "core-to-core-latency issue 132 and README: 97 to 107 ns between the core complexes of EPYC Genoa and Milan";
+    /// Transfer of a modified cache line from another package or node, one way, in ns.
+    transfer_remote_ns = 130 in 0..=100_000,
+        "core-to-core-latency README: 108 to 136 ns on two-socket Xeon";
+    /// Load of a line that hits the core's own LLC, in ns.
+    llc_line_ns = 15 in 0..=100_000,
+        "7-cpu.com and AnandTech 14694: 34 to 50 cycles at about 3 GHz";
+    /// Load of a line from the memory of the own node, in ns.
+    dram_line_ns = 100 in 0..=100_000,
+        "AnandTech 14694: 113 to 122 ns on EPYC Rome; 7-cpu.com: L3 + 67 ns on Westmere";
+    /// Load of a line from the memory of another node, in ns.
+    dram_remote_line_ns = 160 in 0..=100_000,
+        "assumption: local latency plus 60 ns for the socket hop (7-cpu.com, Westmere: 105 against 67 ns above L3)";
+    /// Memory-level parallelism of a refill in percent: 100 fetches one line after the other.
+    mlp_pct = 400 in 100..=10_000,
+        "assumption: four misses in flight; cores have 10 to 48 line-fill buffers, but a working set is refilled by dependent loads too";
+    /// Throughput of two busy SMT siblings together, relative to one alone, in percent.
+    smt_pct = 115 in 100..=200,
+        "kernel/sched/topology.c up to Linux 4.20: smt_gain 1178/1024 (about 15 %)";
+    /// One context switch between two tasks on a CPU, without the choice of the next task, in ns.
+    context_switch_ns = 700 in 0..=1_000_000,
+        "assumption: 1.07 us for a thread switch on a pipe (11th-generation Core, Linux 6.6, ddumbying.vercel.app/experiments/ctx-switch-overhead), less two system calls";
+    /// Entering and leaving the kernel by a system call, in ns.
+    syscall_ns = 100 in 0..=1_000_000,
+        "assumption: 50 to 150 ns on current x86 with mitigations off";
+    /// A wakeup in the waker (`try_to_wake_up`), without scan, queueing and lock contention, in ns.
+    wakeup_ns = 300 in 0..=1_000_000,
+        "assumption: 540 ns for the wake call to a polling CPU on AMD (lkml 035c23b4-118e-6a35-36d9-1b11e3d679f8), less system call and queueing";
+    /// Queueing a task on a runqueue, load tracking included (`activate_task`), in ns.
+    enqueue_ns = 150 in 0..=1_000_000,
+        "assumption: a seventh of the 1067 ns that ftrace showed on Juno's slow cores, tracing included";
+    /// Taking a task off a runqueue, load tracking included (`deactivate_task`), in ns.
+    dequeue_ns = 170 in 0..=1_000_000,
+        "assumption: a seventh of the 1215 ns that ftrace showed on Juno's slow cores, tracing included";
+    /// Looking at one CPU in a scan for an idle one, in ns.
+    scan_cpu_ns = 15 in 0..=100_000,
+        "assumption: one load of a runqueue line that hits the shared LLC";
+    /// Gathering the statistics of one CPU in a load balance, in ns.
+    balance_cpu_ns = 60 in 0..=100_000,
+        "assumption: a few runqueue lines from other cores; seed 002 shows 2236 ns a newidle balance of a core, 3444 of 24 CPUs, 4590 of 48";
+    /// Moving one task between runqueues in the balancer, in ns.
+    detach_task_ns = 400 in 0..=1_000_000,
+        "assumption: a dequeue, an enqueue and a lock hand-over";
+    /// Sending an inter-processor interrupt, cost to the sender, in ns.
+    ipi_send_ns = 150 in 0..=1_000_000,
+        "assumption: an x2APIC register write and the call queue's line";
+    /// Flight of an inter-processor interrupt until the receiver takes it, in ns.
+    ipi_deliver_ns = 500 in 0..=1_000_000,
+        "assumption: half of the 1600 cycles of a cross call to an idle CPU, and back, on Westmere (lkml.indiana.edu/hypermail/linux/kernel/1202.0/02819.html)";
+    /// Handling an inter-processor interrupt in the receiver, in ns.
+    ipi_handle_ns = 300 in 0..=1_000_000,
+        "assumption: interrupt entry and exit, call queue flush";
+    /// One scheduler tick, in ns.
+    tick_ns = 1_000 in 0..=1_000_000,
+        "assumption: 1 to 2 us of timer interrupt, accounting and load tracking";
+    /// Forking a thread, cost to the parent, in ns.
+    fork_ns = 15_000 in 0..=100_000_000,
+        "assumption: 10 to 20 us for a thread by clone";
+    /// Exit of a thread, in ns.
+    exit_ns = 10_000 in 0..=100_000_000,
+        "assumption: about two thirds of its creation";
+    /// One read or write of a pipe without bytes, warm, without entering the kernel, in ns.
+    pipe_op_ns = 150 in 0..=1_000_000,
+        "assumption: mutex, ring slot and page of an uncontended pipe";
+    /// One send or receive on a local socket without bytes, warm, without entering the kernel, in ns.
+    socket_op_ns = 400 in 0..=1_000_000,
+        "assumption: buffer allocation and queue lock above those of a pipe";
+    /// Copying between user and kernel memory, in ns per KiB.
+    copy_ns_per_kib = 60 in 0..=1_000_000,
+        "assumption: about 16 GB/s warm";
+    /// Uniform spread of each piece of user work, plus or minus, in percent.
+    jitter_pct = 5 in 0..=100,
+        "assumption: keeps repeated work from running in lockstep";
+}
+
+impl Costs {
+    /// The table entry of a cost.
+    pub fn field(name: &str) -> Option<&'static CostField> {
+        Self::FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// Sets a cost by name.
+    ///
+    /// # Errors
+    /// A message if there is no such cost (it lists all) or if the value is out of its range.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+        let (Some(field), Some(slot)) = (Self::field(name), self.slot(name)) else {
+            let names: Vec<_> = Self::FIELDS.iter().map(|field| field.name).collect();
+            return Err(format!(
+                "unknown cost `{name}`, allowed are {}",
+                names.join(", ")
+            ));
+        };
+        if !(field.min..=field.max).contains(&value) {
+            let (min, max) = (field.min, field.max);
+            return Err(format!("{name} is {value}, allowed are {min} to {max}"));
+        }
+        *slot = value;
+        Ok(())
+    }
+}

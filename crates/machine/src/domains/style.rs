@@ -1,0 +1,109 @@
+//! Differences between kernel versions, and the `relax_domain_level` setting.
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// The kernel version whose names are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct KernelStyle {
+    /// Major version.
+    pub major: u32,
+    /// Minor version.
+    pub minor: u32,
+}
+
+impl Default for KernelStyle {
+    /// Linux 6.12.
+    fn default() -> Self {
+        Self::new(6, 12)
+    }
+}
+
+impl KernelStyle {
+    /// The style of a kernel version.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
+    fn since(self, major: u32, minor: u32) -> bool {
+        self >= Self::new(major, minor)
+    }
+
+    /// Name of the package level: `PKG` since 6.7, `DIE` before.
+    pub(super) fn package_name(self) -> &'static str {
+        if self.since(6, 7) { "PKG" } else { "DIE" }
+    }
+
+    /// Whether `SD_SHARE_LLC` has its new name: since 6.10.
+    pub(super) fn has_share_llc(self) -> bool {
+        self.since(6, 10)
+    }
+
+    /// Whether debugfs shows the level of a domain: since 6.10 (seed 002's second patch).
+    pub(super) fn shows_level(self) -> bool {
+        self.since(6, 10)
+    }
+
+    /// What this kernel makes of `relax_domain_level`: seed 002's patch is in 6.10.
+    pub fn relax_semantics(self) -> RelaxSemantics {
+        if self.since(6, 10) {
+            RelaxSemantics::After
+        } else {
+            RelaxSemantics::Before
+        }
+    }
+}
+
+/// What a `relax_domain_level` request means, before and after seed 002's patch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RelaxSemantics {
+    /// A domain keeps `SD_BALANCE_NEWIDLE` if its level is at most the request, so that 0 acts
+    /// as 1. The top level and beyond cannot be requested.
+    Before,
+    /// A domain keeps it if its level is below the request: 0 is no search, one more than the
+    /// top level is everything.
+    #[default]
+    After,
+}
+
+/// A `relax_domain_level` that the kernel refuses (`Invalid argument`).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "relax_domain_level is {request}, allowed are -1 (no request) to {max} on this machine, whose top level is {level_max}"
+)]
+pub struct RelaxError {
+    /// What was requested.
+    pub request: i32,
+    /// The largest request that is allowed; -1 if there is none but no request.
+    pub max: i32,
+    /// Level of the machine's top domain.
+    pub level_max: u32,
+}
+
+impl RelaxSemantics {
+    /// Checks a request as writing `cpuset.sched_relax_domain_level` does.
+    pub(super) fn check(self, request: i32, level_max: u32) -> Result<(), RelaxError> {
+        let max = match self {
+            Self::Before => level_max as i32 - 1,
+            Self::After => level_max as i32 + 1,
+        };
+        match (-1..=max).contains(&request) || request == -1 {
+            true => Ok(()),
+            false => Err(RelaxError {
+                request,
+                max,
+                level_max,
+            }),
+        }
+    }
+
+    /// Whether a domain of this level keeps newidle balance.
+    pub(super) fn keeps(self, request: i32, level: u32) -> bool {
+        match self {
+            _ if request < 0 => true,
+            Self::Before => level as i32 <= request,
+            Self::After => (level as i32) < request,
+        }
+    }
+}

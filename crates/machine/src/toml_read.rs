@@ -1,0 +1,525 @@
+//! Reads machine files.
+//!
+//! Every figure is written either plainly or as `{ value = …, source = "…" }`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+use crate::cpuset::{CpuSet, MAX_CPUS};
+use crate::error::MachineError;
+use crate::machine::{Arch, IdleState, Machine, Place, flat_distances};
+use crate::shape::{Numbering, Shape};
+
+type Figure = Spanned<Value>;
+type Result<T> = std::result::Result<T, MachineError>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<Figure>,
+    description: Option<Figure>,
+    arch: Option<Figure>,
+    shape: Option<Figure>,
+    numbering: Option<Figure>,
+    packages: Option<Figure>,
+    cluster_cores: Option<Figure>,
+    hz: Option<Figure>,
+    distances: Option<Figure>,
+    reclaim_distance: Option<Figure>,
+    llc: Option<Vec<Spanned<Llc>>>,
+    #[serde(default)]
+    capacity: BTreeMap<String, Figure>,
+    #[serde(default)]
+    caches: BTreeMap<String, Figure>,
+    #[serde(default)]
+    costs: BTreeMap<String, Figure>,
+    idle: Option<Vec<Spanned<Idle>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Llc {
+    cpus: Option<Figure>,
+    cores: Option<Figure>,
+    clusters: Option<Figure>,
+    node: Option<Figure>,
+    package: Option<Figure>,
+    bytes: Option<Figure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Idle {
+    name: Figure,
+    exit_ns: Figure,
+    residency_ns: Figure,
+    polling: Figure,
+    source: Option<Figure>,
+}
+
+/// Reads the text of a machine file.
+pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
+    let mut reader = Reader {
+        path,
+        text,
+        sources: BTreeMap::new(),
+        llc_bytes: BTreeMap::new(),
+    };
+    let file: File = toml::from_str(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        reader.error(offset, error.message().replace('\n', " "))
+    })?;
+    let mut machine = reader.cpus(&file)?;
+    reader.header(&file, &mut machine)?;
+    reader.distances(&file, &mut machine)?;
+    reader.capacities(&file, &mut machine)?;
+    reader.caches(&file, &mut machine)?;
+    reader.costs(&file, &mut machine)?;
+    reader.idle_states(&file, &mut machine)?;
+    machine.sources = reader.sources;
+    machine.validate(path)?;
+    Ok(machine)
+}
+
+/// The text, for line numbers in messages, and what was met so far.
+struct Reader<'a> {
+    path: &'a str,
+    text: &'a str,
+    /// Sources by the path of their figure.
+    sources: BTreeMap<String, String>,
+    /// Sizes of the LLCs that differ from `caches.llc_bytes`.
+    llc_bytes: BTreeMap<usize, u64>,
+}
+
+impl Reader<'_> {
+    fn error(&self, offset: usize, what: impl Into<String>) -> MachineError {
+        let before = self.text.as_bytes().iter().take(offset);
+        let line = 1 + before.filter(|&&byte| byte == b'\n').count();
+        MachineError::invalid(format!("{}:{line}", self.path), what)
+    }
+
+    fn wrong(&self, figure: &Figure, what: impl Into<String>) -> MachineError {
+        self.error(figure.span().start, what)
+    }
+
+    /// The value of a figure; remembers its source under `key`.
+    fn value<'f>(&mut self, key: &str, figure: &'f Figure) -> Result<&'f Value> {
+        let Value::Table(table) = figure.get_ref() else {
+            return Ok(figure.get_ref());
+        };
+        if let Some(other) = table
+            .keys()
+            .find(|key| !["value", "source"].contains(&key.as_str()))
+        {
+            let what = format!("unknown key `{other}` in {key}, allowed are value and source");
+            return Err(self.wrong(figure, what));
+        }
+        match table.get("source") {
+            None => {}
+            Some(Value::String(source)) => {
+                self.sources.insert(key.to_owned(), source.clone());
+            }
+            Some(_) => {
+                return Err(self.wrong(figure, format!("the source of {key} must be a text")));
+            }
+        }
+        let missing = || self.wrong(figure, format!("{key} has no value"));
+        table.get("value").ok_or_else(missing)
+    }
+
+    fn integer(&mut self, key: &str, figure: &Figure, min: u64, max: u64) -> Result<u64> {
+        let value = self.value(key, figure)?;
+        let Some(number) = value.as_integer() else {
+            let what = format!(
+                "{key} must be an integer from {min} to {max}, not {}",
+                value.type_str()
+            );
+            return Err(self.wrong(figure, what));
+        };
+        match u64::try_from(number) {
+            Ok(number) if (min..=max).contains(&number) => Ok(number),
+            _ => Err(self.wrong(
+                figure,
+                format!("{key} is {number}, allowed are {min} to {max}"),
+            )),
+        }
+    }
+
+    fn text<'f>(&mut self, key: &str, figure: &'f Figure) -> Result<&'f str> {
+        let value = self.value(key, figure)?;
+        let what = || format!("{key} must be a text, not {}", value.type_str());
+        value.as_str().ok_or_else(|| self.wrong(figure, what()))
+    }
+
+    /// One of a few words.
+    fn choice<T: Copy>(&mut self, key: &str, figure: &Figure, words: &[(&str, T)]) -> Result<T> {
+        let text = self.text(key, figure)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+            self.wrong(
+                figure,
+                format!("{key} is `{text}`, allowed are {}", words.join(", ")),
+            )
+        })
+    }
+
+    /// A size in bytes: an integer, or a text with KiB, MiB or GiB.
+    fn bytes(&mut self, key: &str, figure: &Figure) -> Result<u64> {
+        let value = self.value(key, figure)?;
+        let bytes = match value {
+            Value::Integer(number) => u64::try_from(*number).ok(),
+            Value::String(text) => parse_bytes(text),
+            _ => None,
+        };
+        bytes.filter(|bytes| (1..=MAX_CACHE_BYTES).contains(bytes)).ok_or_else(|| {
+            let what = format!(
+                "{key} is {value}, allowed are 1 to {MAX_CACHE_BYTES} bytes, as a number or like \"32KiB\", \"2MiB\""
+            );
+            self.wrong(figure, what)
+        })
+    }
+
+    fn cpu_list(&mut self, key: &str, figure: &Figure) -> Result<CpuSet> {
+        let text = self.text(key, figure)?;
+        let set = CpuSet::parse_list(text)
+            .map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+        match set.is_empty() {
+            true => Err(self.wrong(figure, format!("{key} is empty"))),
+            false => Ok(set),
+        }
+    }
+
+    /// An array of CPU lists, such as the cores of an LLC.
+    fn cpu_lists(&mut self, key: &str, figure: &Figure) -> Result<Vec<CpuSet>> {
+        let form = || format!("{key} must be an array of CPU lists, like [\"0,24\", \"1,25\"]");
+        let Some(items) = self.value(key, figure)?.as_array() else {
+            return Err(self.wrong(figure, form()));
+        };
+        let mut sets = Vec::new();
+        for item in items {
+            let text = item.as_str().ok_or_else(|| self.wrong(figure, form()))?;
+            let set = CpuSet::parse_list(text)
+                .map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+            sets.push(set);
+        }
+        Ok(sets)
+    }
+
+    fn cpus(&mut self, file: &File) -> Result<Machine> {
+        let name = Path::new(self.path)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or(self.path);
+        match (&file.shape, &file.llc) {
+            (Some(shape), None) => {
+                let places = self.regular(shape, file)?;
+                Ok(Machine::from_places(name, &places))
+            }
+            (None, Some(llcs)) => self.explicit(name, llcs, file),
+            (Some(_), Some(llcs)) => {
+                let offset = llcs.first().map_or(0, |llc| llc.span().start);
+                Err(self.error(offset, "give either shape or [[llc]] tables, not both"))
+            }
+            (None, None) => {
+                Err(self.error(0, "the CPUs are missing: give shape or [[llc]] tables"))
+            }
+        }
+    }
+
+    fn regular(&mut self, figure: &Figure, file: &File) -> Result<Vec<Place>> {
+        let text = self.text("shape", figure)?;
+        let shape =
+            Shape::parse(text).map_err(|what| self.wrong(figure, format!("shape: {what}")))?;
+        let mut packages = shape.nodes;
+        if let Some(figure) = &file.packages {
+            packages = self.integer("packages", figure, 1, MAX_CPUS as u64)? as usize;
+            let llcs = shape.nodes * shape.llcs;
+            if llcs % packages != 0 {
+                let what =
+                    format!("packages is {packages}, it must divide the {llcs} LLCs of shape");
+                return Err(self.wrong(figure, what));
+            }
+        }
+        let mut cluster = None;
+        if let Some(figure) = &file.cluster_cores {
+            let size = self.integer("cluster_cores", figure, 1, MAX_CPUS as u64)? as usize;
+            if shape.cores % size != 0 {
+                let what = format!(
+                    "cluster_cores is {size}, it must divide the {} cores of an LLC",
+                    shape.cores
+                );
+                return Err(self.wrong(figure, what));
+            }
+            cluster = Some(size);
+        }
+        let mut numbering = Numbering::default();
+        if let Some(figure) = &file.numbering {
+            let words = [
+                ("cores-first", Numbering::CoresFirst),
+                ("threads-adjacent", Numbering::ThreadsAdjacent),
+            ];
+            numbering = self.choice("numbering", figure, &words)?;
+        }
+        Ok(shape.places(packages, cluster, numbering))
+    }
+
+    fn explicit(&mut self, name: &str, llcs: &[Spanned<Llc>], file: &File) -> Result<Machine> {
+        let only_regular = [
+            ("numbering", &file.numbering),
+            ("packages", &file.packages),
+            ("cluster_cores", &file.cluster_cores),
+        ];
+        if let Some((key, Some(figure))) = only_regular.iter().find(|(_, figure)| figure.is_some())
+        {
+            return Err(self.wrong(
+                figure,
+                format!("{key} goes with shape, not with [[llc]] tables"),
+            ));
+        }
+        let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+        let mut cores = 0;
+        for (llc, table) in llcs.iter().enumerate() {
+            for (core, place) in self.llc(llc, table)? {
+                for cpu in core.iter() {
+                    if places
+                        .insert(
+                            cpu,
+                            Place {
+                                core: cores,
+                                ..place
+                            },
+                        )
+                        .is_some()
+                    {
+                        return Err(
+                            self.error(table.span().start, format!("CPU {cpu} is listed twice"))
+                        );
+                    }
+                }
+                cores += 1;
+            }
+        }
+        if let Some(gap) = (0..places.len()).find(|cpu| !places.contains_key(cpu)) {
+            let what = format!("CPU {gap} is missing; CPUs are numbered from 0 without gaps");
+            return Err(MachineError::invalid(self.path, what));
+        }
+        let places: Vec<_> = places.into_values().collect();
+        let machine = Machine::from_places(name, &places);
+        for (label, table) in llcs.iter().enumerate() {
+            let Some(figure) = &table.get_ref().bytes else {
+                continue;
+            };
+            let bytes = self.bytes(&format!("llc.{label}.bytes"), figure)?;
+            if let Some(cpu) = places.iter().position(|place| place.llc == label) {
+                self.llc_bytes.insert(machine.cpus[cpu].llc, bytes);
+            }
+        }
+        Ok(machine)
+    }
+
+    /// The cores of one `[[llc]]` table and their place; the core's label is the caller's.
+    fn llc(&mut self, llc: usize, table: &Spanned<Llc>) -> Result<Vec<(CpuSet, Place)>> {
+        let (offset, table) = (table.span().start, table.get_ref());
+        let cores: Vec<CpuSet> = match (&table.cpus, &table.cores) {
+            (Some(cpus), None) => self
+                .cpu_list("cpus", cpus)?
+                .iter()
+                .map(CpuSet::single)
+                .collect(),
+            (None, Some(cores)) => self.cpu_lists("cores", cores)?,
+            _ => return Err(self.error(offset, "an [[llc]] table needs either cpus or cores")),
+        };
+        let mut number = |key: &str, figure: &Option<Figure>| match figure {
+            Some(figure) => self.integer(key, figure, 0, MAX_CPUS as u64 - 1).map(Some),
+            None => Ok(None),
+        };
+        let node = number("node", &table.node)?.unwrap_or(0) as usize;
+        let package = number("package", &table.package)?.map_or(node, |package| package as usize);
+        let clusters = match &table.clusters {
+            Some(figure) => self.cpu_lists("clusters", figure)?,
+            None => Vec::new(),
+        };
+        for cluster in &clusters {
+            let inside = cores.iter().filter(|core| core.is_subset(cluster));
+            if inside.fold(CpuSet::new(), |sum, core| sum.union(core)) != *cluster {
+                let what = format!("cluster {cluster} must consist of whole cores of its LLC");
+                return Err(self.error(offset, what));
+            }
+        }
+        let place = |core: &CpuSet| {
+            // Labels of clusters are made unique over the machine by the LLC they are in.
+            let cluster = clusters.iter().position(|cluster| core.is_subset(cluster));
+            let cluster = cluster.map(|index| llc * MAX_CPUS + index);
+            (
+                *core,
+                Place {
+                    core: 0,
+                    cluster,
+                    llc,
+                    package,
+                    node,
+                },
+            )
+        };
+        Ok(cores.iter().map(place).collect())
+    }
+
+    fn header(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
+        if let Some(figure) = &file.name {
+            machine.name = self.text("name", figure)?.to_owned();
+        }
+        if let Some(figure) = &file.description {
+            machine.description = self.text("description", figure)?.to_owned();
+        }
+        if let Some(figure) = &file.arch {
+            machine.arch = self.choice("arch", figure, &Arch::ALL)?;
+        }
+        if let Some(figure) = &file.hz {
+            machine.hz = self.integer("hz", figure, 24, 1200)? as u32;
+        }
+        if let Some(figure) = &file.reclaim_distance {
+            machine.reclaim_distance = self.integer("reclaim_distance", figure, 10, 254)? as u32;
+        }
+        Ok(())
+    }
+
+    fn distances(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
+        machine.distances = flat_distances(machine.nodes.min(crate::MAX_NODES));
+        let Some(figure) = &file.distances else {
+            return Ok(());
+        };
+        let row = |row: &Value| -> Option<Vec<u32>> {
+            let numbers = row.as_array()?.iter();
+            numbers
+                .map(|number| u32::try_from(number.as_integer()?).ok())
+                .collect()
+        };
+        let rows = self.value("distances", figure)?.as_array();
+        let rows: Option<Vec<_>> = rows.and_then(|rows| rows.iter().map(row).collect());
+        machine.distances = rows.ok_or_else(|| {
+            self.wrong(
+                figure,
+                "distances must be rows of numbers, like [[10, 21], [21, 10]]",
+            )
+        })?;
+        Ok(())
+    }
+
+    fn capacities(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
+        let mut seen = CpuSet::new();
+        for (list, figure) in &file.capacity {
+            let key = format!("capacity.{list}");
+            let capacity = self.integer(&key, figure, 1, 1024)? as u32;
+            let cpus = CpuSet::parse_list(list)
+                .map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+            if let Some(cpu) = cpus
+                .iter()
+                .find(|&cpu| seen.contains(cpu) || cpu >= machine.cpus.len())
+            {
+                let what = match seen.contains(cpu) {
+                    true => format!("{key}: CPU {cpu} already has a capacity"),
+                    false => format!("{key}: there is no CPU {cpu}"),
+                };
+                return Err(self.wrong(figure, what));
+            }
+            seen = seen.union(&cpus);
+            cpus.iter()
+                .for_each(|cpu| machine.cpus[cpu].capacity = capacity);
+        }
+        Ok(())
+    }
+
+    fn caches(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
+        for (name, figure) in &file.caches {
+            let key = format!("caches.{name}");
+            let caches = &mut machine.caches;
+            let slot = match name.as_str() {
+                "l1d_bytes" => &mut caches.l1d_bytes,
+                "l2_bytes" => &mut caches.l2_bytes,
+                "llc_bytes" => &mut caches.llc_bytes,
+                "line_bytes" => &mut caches.line_bytes,
+                _ => {
+                    let what = format!(
+                        "unknown key `{name}` in caches, allowed are l1d_bytes, l2_bytes, llc_bytes, line_bytes"
+                    );
+                    return Err(self.wrong(figure, what));
+                }
+            };
+            *slot = self.bytes(&key, figure)?;
+            if name == "line_bytes" && !(*slot).is_power_of_two() {
+                return Err(self.wrong(
+                    figure,
+                    format!("{key} is {slot}, it must be a power of two"),
+                ));
+            }
+        }
+        machine.llc_bytes.fill(machine.caches.llc_bytes);
+        for (&llc, &bytes) in &self.llc_bytes {
+            machine.llc_bytes[llc] = bytes;
+        }
+        Ok(())
+    }
+
+    fn costs(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
+        for (name, figure) in &file.costs {
+            let Some(field) = crate::Costs::field(name) else {
+                let what = machine.costs.set(name, 0).unwrap_err();
+                return Err(self.wrong(figure, what));
+            };
+            let value = self.integer(&format!("costs.{name}"), figure, field.min, field.max)?;
+            machine
+                .costs
+                .set(name, value)
+                .map_err(|what| self.wrong(figure, what))?;
+        }
+        Ok(())
+    }
+
+    fn idle_states(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
+        let Some(tables) = &file.idle else {
+            return Ok(());
+        };
+        machine.idle_states.clear();
+        for table in tables.iter().map(Spanned::get_ref) {
+            let Some(polling) = table.polling.get_ref().as_bool() else {
+                return Err(self.wrong(&table.polling, "polling must be true or false"));
+            };
+            machine.idle_states.push(IdleState {
+                name: self.text("name", &table.name)?.to_owned(),
+                exit_ns: self.integer("exit_ns", &table.exit_ns, 0, MAX_IDLE_NS)?,
+                residency_ns: self.integer("residency_ns", &table.residency_ns, 0, MAX_IDLE_NS)?,
+                polling,
+                source: match &table.source {
+                    Some(figure) => self.text("source", figure)?.to_owned(),
+                    None => String::new(),
+                },
+            });
+        }
+        Ok(())
+    }
+}
+
+/// 16 GiB: the largest caches of today are 1 GiB.
+pub(crate) const MAX_CACHE_BYTES: u64 = 16 << 30;
+
+/// One second: no idle state takes that long.
+pub(crate) const MAX_IDLE_NS: u64 = 1_000_000_000;
+
+/// Reads `32KiB`, `2 MiB`, `1GiB` or plain bytes; sysfs writes `32K`.
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let shift = match text[digits..].trim_start() {
+        "" => 0,
+        "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return None,
+    };
+    number.checked_mul(1 << shift)
+}
