@@ -1,0 +1,280 @@
+//! Pipes and local stream sockets: when they block, and whom they wake.
+//!
+//! Only counts are kept, no bytes. [`Channel::write`] and [`Channel::read`] do
+//! as much as fits and say what has to happen next; the wait queues are kept
+//! here, the waking is the scheduler's.
+
+use crate::contention::Lock;
+use coreward_workload::ChannelKind;
+use std::collections::VecDeque;
+
+/// Buffers of a pipe (PIPE_DEF_BUFFERS, include/linux/pipe_fs_i.h).
+const PIPE_BUFFERS: usize = 16;
+/// Bytes of a pipe's buffer: one page.
+const PAGE: u32 = 4096;
+/// Send buffer of a socket: net.core.wmem_default.
+const SNDBUF: u32 = 212_992;
+/// Memory that a queued message is charged beyond its bytes: sk_buff (232 bytes) and
+/// skb_shared_info (320), both rounded up to cache lines (include/linux/skbuff.h, SKB_TRUESIZE).
+const SKB_OVERHEAD: u32 = 256 + 320;
+/// Data of a message is allocated in powers of two from this (kmalloc, with its shared info).
+const SKB_MIN_DATA: u32 = 512 - 320;
+
+/// What one attempt to write or read did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    /// Bytes that went through.
+    pub(crate) bytes: u32,
+    /// Wake the other side's first waiter (pipe) or all of its waiters (socket).
+    pub(crate) wake_other: bool,
+    /// Wake the next waiter of the own side: there is still room, or still data.
+    pub(crate) wake_next: bool,
+}
+
+/// The buffers of a channel.
+enum Buffers {
+    /// Each buffer: (bytes that were written into it, bytes that were read of them).
+    Pipe { ring: [(u16, u16); PIPE_BUFFERS], tail: usize, used: usize },
+    /// Queued messages: (bytes left, memory charged), and the sum of the charges.
+    Socket { queue: VecDeque<(u32, u32)>, charged: u32 },
+}
+
+/// A channel with its wait queues.
+pub(crate) struct Channel {
+    buffers: Buffers,
+    /// The kernel's lock on it, and who had its lines last.
+    pub(crate) lock: Lock,
+    /// CPU that wrote last: where the data is.
+    pub(crate) writer_cpu: usize,
+    /// Tasks that wait for data.
+    pub(crate) readers: VecDeque<u32>,
+    /// Tasks that wait for room.
+    pub(crate) writers: VecDeque<u32>,
+    /// Tasks in poll().
+    pub(crate) pollers: Vec<u32>,
+}
+
+impl Channel {
+    pub(crate) fn new(kind: ChannelKind) -> Self {
+        let buffers = match kind {
+            ChannelKind::Pipe => Buffers::Pipe { ring: [(0, 0); PIPE_BUFFERS], tail: 0, used: 0 },
+            ChannelKind::UnixStream => Buffers::Socket { queue: VecDeque::new(), charged: 0 },
+        };
+        Channel {
+            buffers,
+            lock: Lock::default(),
+            writer_cpu: 0,
+            readers: VecDeque::new(),
+            writers: VecDeque::new(),
+            pollers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_pipe(&self) -> bool {
+        matches!(self.buffers, Buffers::Pipe { .. })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.buffers {
+            Buffers::Pipe { used, .. } => *used == 0,
+            Buffers::Socket { queue, .. } => queue.is_empty(),
+        }
+    }
+
+    /// Is there no room for even one byte (pipe) or message (socket)?
+    pub(crate) fn is_full(&self) -> bool {
+        match &self.buffers {
+            Buffers::Pipe { used, .. } => *used == PIPE_BUFFERS,
+            Buffers::Socket { charged, .. } => *charged >= SNDBUF,
+        }
+    }
+
+    /// Writes up to `bytes`. Less than all went through if it is full now.
+    pub(crate) fn write(&mut self, bytes: u32) -> Transfer {
+        let was_empty = self.is_empty();
+        let done = match &mut self.buffers {
+            Buffers::Pipe { ring, tail, used } => pipe_write(ring, *tail, used, bytes),
+            Buffers::Socket { queue, charged } => {
+                if *charged < SNDBUF {
+                    let data = (bytes.max(SKB_MIN_DATA) + SKB_OVERHEAD - 256).next_power_of_two();
+                    let charge = data + 256;
+                    queue.push_back((bytes, charge));
+                    *charged += charge;
+                    bytes
+                } else {
+                    0
+                }
+            }
+        };
+        let pipe = self.is_pipe();
+        Transfer {
+            bytes: done,
+            // a socket calls its reader for each message, a pipe for the first one
+            wake_other: done > 0 && (was_empty || !pipe),
+            wake_next: pipe && done == bytes && !self.is_full(),
+        }
+    }
+
+    /// Reads up to `bytes`. Less than all came if it is empty now.
+    ///
+    /// A pipe's reader wakes a writer if the pipe was full when it came; with
+    /// `wake_while_full`, as before 6.14, even if it has freed no buffer.
+    pub(crate) fn read(&mut self, bytes: u32, wake_while_full: bool) -> Transfer {
+        let was_full = self.is_full();
+        let (done, wake_other) = match &mut self.buffers {
+            Buffers::Pipe { ring, tail, used } => {
+                let before = *used;
+                let done = pipe_read(ring, tail, used, bytes);
+                (done, was_full && (wake_while_full || *used < before))
+            }
+            Buffers::Socket { queue, charged } => {
+                let (done, freed) = socket_read(queue, bytes);
+                *charged -= freed;
+                // unix_write_space: once a quarter of the buffer or less is in use
+                (done, freed > 0 && *charged * 4 <= SNDBUF)
+            }
+        };
+        let pipe = self.is_pipe();
+        Transfer { bytes: done, wake_other, wake_next: pipe && done == bytes && !self.is_empty() }
+    }
+}
+
+fn pipe_write(ring: &mut [(u16, u16); PIPE_BUFFERS], tail: usize, used: &mut usize, bytes: u32) -> u32 {
+    let mut left = bytes;
+    if *used > 0 {
+        // what is left over of whole pages goes into the last buffer, if it fits there
+        let rest = left % PAGE;
+        let last = &mut ring[(tail + *used - 1) % PIPE_BUFFERS];
+        if rest > 0 && u32::from(last.0) + rest <= PAGE {
+            last.0 += rest as u16;
+            left -= rest;
+        }
+    }
+    while left > 0 && *used < PIPE_BUFFERS {
+        let part = left.min(PAGE);
+        ring[(tail + *used) % PIPE_BUFFERS] = (part as u16, 0);
+        *used += 1;
+        left -= part;
+    }
+    bytes - left
+}
+
+fn pipe_read(ring: &mut [(u16, u16); PIPE_BUFFERS], tail: &mut usize, used: &mut usize, bytes: u32) -> u32 {
+    let mut left = bytes;
+    while left > 0 && *used > 0 {
+        let buf = &mut ring[*tail];
+        let part = left.min(u32::from(buf.0 - buf.1));
+        buf.1 += part as u16;
+        left -= part;
+        if buf.0 == buf.1 {
+            *tail = (*tail + 1) % PIPE_BUFFERS;
+            *used -= 1;
+        }
+    }
+    bytes - left
+}
+
+/// (bytes read, charge given back)
+fn socket_read(queue: &mut VecDeque<(u32, u32)>, bytes: u32) -> (u32, u32) {
+    let mut left = bytes;
+    let mut freed = 0;
+    while left > 0 {
+        let Some(front) = queue.front_mut() else { break };
+        let part = left.min(front.0);
+        front.0 -= part;
+        left -= part;
+        if front.0 == 0 {
+            freed += front.1;
+            queue.pop_front();
+        }
+    }
+    (bytes - left, freed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fill(kind: ChannelKind, bytes: u32) -> (Channel, u32) {
+        let mut c = Channel::new(kind);
+        let mut n = 0;
+        while c.write(bytes).bytes == bytes {
+            n += 1;
+        }
+        (c, n)
+    }
+
+    #[test]
+    fn a_pipe_holds_640_messages_of_100_bytes() {
+        // 40 to a page of 4096 (the 41st does not fit in the 96 bytes left), 16 pages
+        let (c, n) = fill(ChannelKind::Pipe, 100);
+        assert_eq!(n, 640);
+        assert!(c.is_full());
+        assert_eq!(fill(ChannelKind::Pipe, 1).1, 65_536);
+    }
+
+    #[test]
+    fn a_socket_holds_278_messages_of_100_bytes() {
+        // 100 bytes and 320 of shared info take 512, the sk_buff 256: 768 each of 212,992
+        assert_eq!(fill(ChannelKind::UnixStream, 100).1, 278);
+    }
+
+    #[test]
+    fn a_pipes_reader_is_woken_by_the_first_message_only() {
+        let mut c = Channel::new(ChannelKind::Pipe);
+        assert!(c.write(100).wake_other);
+        assert!(!c.write(100).wake_other);
+        let mut s = Channel::new(ChannelKind::UnixStream);
+        assert!(s.write(100).wake_other);
+        assert!(s.write(100).wake_other, "a socket calls for each");
+    }
+
+    #[test]
+    fn a_pipes_writer_is_woken_when_a_buffer_is_free_or_before_6_14_on_every_read_of_a_full_pipe() {
+        let (mut c, _) = fill(ChannelKind::Pipe, 100);
+        for _ in 0..39 {
+            assert!(!c.read(100, false).wake_other);
+        }
+        assert!(c.read(100, false).wake_other, "the 40th message empties the page");
+        assert!(!c.read(100, false).wake_other, "it was not full any more");
+        let (mut old, _) = fill(ChannelKind::Pipe, 100);
+        assert!(old.read(100, true).wake_other);
+    }
+
+    #[test]
+    fn a_sockets_writers_are_woken_at_a_quarter() {
+        let (mut c, n) = fill(ChannelKind::UnixStream, 100);
+        let woken_at = (1..=n).find(|_| c.read(100, false).wake_other).unwrap();
+        // 69 * 768 = 52,992 is the most that is at most 53,248
+        assert_eq!(n - woken_at, 69);
+    }
+
+    #[test]
+    fn a_long_message_blocks_in_the_middle() {
+        let mut c = Channel::new(ChannelKind::Pipe);
+        assert_eq!(c.write(100_000).bytes, 65_536);
+        assert!(c.is_full());
+        let t = c.read(4096, false);
+        assert_eq!((t.bytes, t.wake_other), (4096, true));
+        assert_eq!(c.write(34_464).bytes, 4096);
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(kind in prop::bool::ANY, ops in prop::collection::vec((prop::bool::ANY, 1u32..9000), 1..200)) {
+            let mut c = Channel::new(if kind { ChannelKind::Pipe } else { ChannelKind::UnixStream });
+            let mut inside = 0u64;
+            for (write, bytes) in ops {
+                if write {
+                    inside += u64::from(c.write(bytes).bytes);
+                } else {
+                    let got = c.read(bytes, true).bytes;
+                    prop_assert_eq!(u64::from(got), inside.min(u64::from(bytes)));
+                    inside -= u64::from(got);
+                }
+                prop_assert_eq!(c.is_empty(), inside == 0);
+            }
+        }
+    }
+}
