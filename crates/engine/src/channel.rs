@@ -14,11 +14,10 @@ const PIPE_BUFFERS: usize = 16;
 const PAGE: u32 = 4096;
 /// Send buffer of a socket: net.core.wmem_default.
 const SNDBUF: u32 = 212_992;
-/// Memory that a queued message is charged beyond its bytes: sk_buff (232 bytes) and
-/// skb_shared_info (320), both rounded up to cache lines (include/linux/skbuff.h, SKB_TRUESIZE).
-const SKB_OVERHEAD: u32 = 256 + 320;
-/// Data of a message is allocated in powers of two from this (kmalloc, with its shared info).
-const SKB_MIN_DATA: u32 = 512 - 320;
+/// What a queued message is charged for its sk_buff and, in the same allocation as its
+/// data (a power of two), for its skb_shared_info (include/linux/skbuff.h, SKB_TRUESIZE).
+const SK_BUFF: u32 = 256;
+const SKB_SHARED_INFO: u32 = 320;
 
 /// What one attempt to write or read did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,8 +95,7 @@ impl Channel {
             Buffers::Pipe { ring, tail, used } => pipe_write(ring, *tail, used, bytes),
             Buffers::Socket { queue, charged } => {
                 if *charged < SNDBUF {
-                    let data = (bytes.max(SKB_MIN_DATA) + SKB_OVERHEAD - 256).next_power_of_two();
-                    let charge = data + 256;
+                    let charge = (bytes + SKB_SHARED_INFO).next_power_of_two() + SK_BUFF;
                     queue.push_back((bytes, charge));
                     *charged += charge;
                     bytes

@@ -1,0 +1,101 @@
+//! What a CPU is busy with, and how long it takes.
+
+/// Something a CPU has to do: `work` ns at capacity 1024 on an idle core, and
+/// `stall` ns of waiting (for a line, a lock, an idle exit) that no faster core shortens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    pub(crate) work: u64,
+    pub(crate) stall: u64,
+}
+
+impl Work {
+    pub(crate) fn is_zero(self) -> bool {
+        self == Work::default()
+    }
+
+    /// Time that it takes at `rate` (1024 is full speed).
+    #[inline]
+    pub(crate) fn duration(self, rate: u64) -> u64 {
+        self.stall + if rate == 1024 { self.work } else { (self.work * 1024).div_ceil(rate) }
+    }
+}
+
+impl std::ops::AddAssign for Work {
+    fn add_assign(&mut self, other: Work) {
+        self.work += other.work;
+        self.stall += other.stall;
+    }
+}
+
+/// A stretch of a CPU's time: what is left to do since `start`, stalls first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    start: u64,
+    left: Work,
+    rate: u64,
+}
+
+impl Segment {
+    pub(crate) fn new(start: u64, left: Work, rate: u64) -> Self {
+        Segment { start, left, rate }
+    }
+
+    /// When it ends, at the present rate.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.left.duration(self.rate)
+    }
+
+    /// Settles what is done by `now`, and goes on at `rate`.
+    pub(crate) fn retime(&mut self, now: u64, rate: u64) {
+        let elapsed = now - self.start;
+        let stalled = elapsed.min(self.left.stall);
+        self.left.stall -= stalled;
+        let done = (elapsed - stalled) * self.rate / 1024;
+        self.left.work -= done.min(self.left.work);
+        self.start = now;
+        self.rate = rate;
+    }
+
+    /// Puts `more` in front of what is left at `now`.
+    pub(crate) fn interrupt(&mut self, now: u64, more: Work) {
+        self.retime(now, self.rate);
+        self.left += more;
+    }
+
+    /// What is left to do at `now`.
+    pub(crate) fn remaining(mut self, now: u64) -> Work {
+        self.retime(now, self.rate);
+        self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_stretches_with_the_rate_and_stalls_do_not() {
+        let w = Work { work: 1000, stall: 300 };
+        assert_eq!(w.duration(1024), 1300);
+        assert_eq!(w.duration(512), 2300);
+        assert_eq!(w.duration(446), 300 + 2297, "1000 * 1024 / 446 rounded up");
+    }
+
+    #[test]
+    fn a_slower_second_half_takes_longer() {
+        let mut s = Segment::new(0, Work { work: 1000, stall: 0 }, 1024);
+        s.retime(500, 512);
+        assert_eq!(s.end(), 500 + 1000);
+        s.retime(1000, 1024);
+        assert_eq!(s.end(), 1000 + 250);
+    }
+
+    #[test]
+    fn an_interrupt_delays_the_rest() {
+        let mut s = Segment::new(100, Work { work: 50, stall: 20 }, 1024);
+        s.interrupt(110, Work { work: 5, stall: 7 });
+        assert_eq!(s.end(), 170 + 12);
+        assert_eq!(s.remaining(170), Work { work: 12, stall: 0 });
+    }
+}

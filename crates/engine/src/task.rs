@@ -1,0 +1,163 @@
+//! A task: its program, its place in virtual time, its load, its whereabouts.
+
+use crate::cache::Residence;
+use crate::eevdf::Entity;
+use crate::segment::Work;
+use coreward_policy::Task as PolicyTask;
+use coreward_workload::Op;
+
+/// Depth of nested [`Op::Repeat`] that a program may have.
+pub(crate) const MAX_DEPTH: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    /// Waits on a runqueue.
+    Queued,
+    /// Waits for something else than a CPU.
+    Sleeping,
+    /// Woken, on its way to a runqueue.
+    Waking,
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Loop {
+    body: u32,
+    left: u64,
+}
+
+pub(crate) struct Task {
+    /// What placement looks at.
+    pub(crate) policy: PolicyTask,
+    pub(crate) se: Entity,
+    pub(crate) state: State,
+    /// Sleeps, but is still queued until it is eligible (DELAY_DEQUEUE).
+    pub(crate) delayed: bool,
+    /// The CPU that it runs on, is queued on, or last ran on.
+    pub(crate) cpu: usize,
+    pub(crate) process: u32,
+    pub(crate) parent: Option<u32>,
+    pub(crate) program: u32,
+    /// First channel of its relative operands.
+    pub(crate) base: u32,
+    pc: u32,
+    loops: [Loop; MAX_DEPTH],
+    depth: u8,
+    /// The current op has entered the kernel and blocked there.
+    pub(crate) in_syscall: bool,
+    /// Bytes of the current message that went through.
+    pub(crate) done_bytes: u32,
+    /// What is left of the current op since it was preempted.
+    pub(crate) left: Option<Work>,
+    pub(crate) live_children: u32,
+    pub(crate) waits_for_children: bool,
+    /// When it was last woken, until it runs.
+    pub(crate) woken_at: Option<u64>,
+    pub(crate) residence: Residence,
+}
+
+impl Task {
+    pub(crate) fn new(pid: u32, program: u32, base: u32, process: u32, parent: Option<u32>, cpu: usize, allowed: u32) -> Self {
+        let weight = crate::eevdf::NICE_0_WEIGHT as u32;
+        Task {
+            policy: PolicyTask {
+                pid: pid as i32 + 1,
+                recent_used_cpu: cpu as i32,
+                last_wakee: -1,
+                weight,
+                nr_cpus_allowed: allowed,
+                ..PolicyTask::default()
+            },
+            se: Entity { weight, ..Entity::default() },
+            state: State::Waking,
+            delayed: false,
+            cpu,
+            process,
+            parent,
+            program,
+            base,
+            pc: 0,
+            loops: [Loop::default(); MAX_DEPTH],
+            depth: 0,
+            in_syscall: false,
+            done_bytes: 0,
+            left: None,
+            live_children: 0,
+            waits_for_children: false,
+            woken_at: None,
+            residence: Residence::default(),
+        }
+    }
+
+    /// The op to do now, with loops followed; None at the end of the program.
+    #[inline]
+    pub(crate) fn op(&mut self, ops: &[Op]) -> Option<Op> {
+        loop {
+            match *ops.get(self.pc as usize)? {
+                Op::Repeat { times } => {
+                    self.pc += 1;
+                    if times == 0 {
+                        self.skip_body(ops);
+                    } else {
+                        self.loops[self.depth as usize] = Loop { body: self.pc, left: times };
+                        self.depth += 1;
+                    }
+                }
+                Op::End => {
+                    let innermost = &mut self.loops[self.depth as usize - 1];
+                    innermost.left -= 1;
+                    if innermost.left > 0 {
+                        self.pc = innermost.body;
+                    } else {
+                        self.depth -= 1;
+                        self.pc += 1;
+                    }
+                }
+                op => return Some(op),
+            }
+        }
+    }
+
+    /// The current op is done.
+    pub(crate) fn advance(&mut self) {
+        self.pc += 1;
+        self.in_syscall = false;
+        self.done_bytes = 0;
+    }
+
+    fn skip_body(&mut self, ops: &[Op]) {
+        let mut open = 1;
+        while open > 0 {
+            match ops[self.pc as usize] {
+                Op::Repeat { .. } => open += 1,
+                Op::End => open -= 1,
+                _ => {}
+            }
+            self.pc += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coreward_workload::ProgramBuilder;
+
+    #[test]
+    fn loops_run_their_bodies_as_often_as_they_say() {
+        let run = |ns| Op::Run { ns };
+        let ops = ProgramBuilder::default()
+            .op(run(1))
+            .repeat(2, |b| b.op(run(2)).repeat(3, |b| b.op(run(3))).repeat(0, |b| b.op(run(9))))
+            .op(run(4))
+            .build();
+        let mut t = Task::new(0, 0, 0, 0, None, 0, 1);
+        let mut seen = Vec::new();
+        while let Some(Op::Run { ns }) = t.op(&ops) {
+            seen.push(ns);
+            t.advance();
+        }
+        assert_eq!(seen, [1, 2, 3, 3, 3, 2, 3, 3, 3, 4]);
+    }
+}
