@@ -3,7 +3,12 @@
  * The policy as a native library: one exported symbol for each entry point,
  * and what a binding needs to check that it sees the structures as C does.
  */
+#include "newidle.h"
+#include "nohz.h"
+#include "outcome.h"
 #include "pelt.h"
+#include "periodic.h"
+#include "wakeup.h"
 
 void cw_update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bool running)
 {
@@ -60,6 +65,121 @@ void cw_util_est_update(const struct cw_sys *sys, const struct cw_cpu *rq, struc
 	util_est_update(sys, rq, p);
 }
 
+s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
+{
+	return select_task_rq_fair(sys, w, d);
+}
+
+void cw_update_idle_core(struct cw_sys *sys, s32 cpu)
+{
+	update_idle_core(sys, cpu);
+}
+
+void cw_update_avg_idle(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	update_avg_idle(sys, cpu, now);
+}
+
+void cw_update_misfit_status(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
+{
+	update_misfit_status(sys, p, cpu);
+}
+
+void cw_balance_begin(struct cw_balance *env, s32 cpu, u32 level, u32 idle, u64 now)
+{
+	balance_begin(env, cpu, level, idle, now);
+}
+
+s32 cw_sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env, struct cw_decision *d)
+{
+	return sched_balance_find_src(sys, env, d);
+}
+
+u32 cw_detach_task_step(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
+			const struct cw_cpumask *cpus_ptr, bool running)
+{
+	return detach_task_step(sys, env, p, cpus_ptr, running);
+}
+
+bool cw_can_migrate_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
+			 const struct cw_cpumask *cpus_ptr, bool running)
+{
+	return can_migrate_task(sys, env, p, cpus_ptr, running);
+}
+
+u32 cw_balance_next_step(struct cw_sys *sys, struct cw_balance *env)
+{
+	return balance_next_step(sys, env);
+}
+
+bool cw_balance_done(struct cw_sys *sys, struct cw_balance *env, u32 moved, bool curr_allowed)
+{
+	return balance_done(sys, env, moved, curr_allowed);
+}
+
+bool cw_active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src_cpu, s32 dst_cpu,
+			     u64 now)
+{
+	return active_balance_begin(sys, env, src_cpu, dst_cpu, now);
+}
+
+void cw_active_balance_done(struct cw_sys *sys, const struct cw_balance *env, bool moved)
+{
+	active_balance_done(sys, env, moved);
+}
+
+bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now)
+{
+	return newidle_begin(sys, walk, cpu, now);
+}
+
+u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk)
+{
+	return newidle_next(sys, walk);
+}
+
+void cw_newidle_account(struct cw_sys *sys, struct cw_newidle *walk, u64 cost, u32 moved,
+			bool may_go_on, u64 now)
+{
+	newidle_account(sys, walk, cost, moved, may_go_on, now);
+}
+
+bool cw_newidle_end(struct cw_sys *sys, const struct cw_newidle *walk)
+{
+	return newidle_end(sys, walk);
+}
+
+void cw_periodic_begin(struct cw_sys *sys, struct cw_periodic *walk, s32 cpu, u32 idle, u64 now)
+{
+	periodic_begin(sys, walk, cpu, idle, now);
+}
+
+u32 cw_periodic_next(struct cw_sys *sys, struct cw_periodic *walk)
+{
+	return periodic_next(sys, walk);
+}
+
+void cw_periodic_account(struct cw_sys *sys, struct cw_periodic *walk, u32 moved, bool may_go_on)
+{
+	periodic_account(sys, walk, moved, may_go_on);
+}
+
+void cw_periodic_end(struct cw_sys *sys, const struct cw_periodic *walk)
+{
+	periodic_end(sys, walk);
+}
+
+bool cw_nohz_balancer_kick(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle)
+{
+	return nohz_balancer_kick(sys, cpu, nohz_idle);
+}
+
+s32 cw_find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz_idle, s32 cpu)
+{
+	/* every CPU is a housekeeping CPU */
+	return find_new_ilb(sys, nohz_idle, nohz_idle, cpu);
+}
+
 static const char *const reason_names[] = {
 #define CW_REASON_NAME(name, text) #name,
 	CW_REASONS(CW_REASON_NAME)
@@ -92,7 +212,8 @@ u64 cw_sizeof(u32 i)
 		sizeof(struct cw_cpumask), sizeof(struct cw_avg),    sizeof(struct cw_removed),
 		sizeof(struct cw_domain),  sizeof(struct cw_group),  sizeof(struct cw_llc),
 		sizeof(struct cw_cpu_sd),  sizeof(struct cw_cpu),    sizeof(struct cw_task),
-		sizeof(struct cw_wakeup),  sizeof(struct cw_decision), sizeof(struct cw_sys),
+		sizeof(struct cw_wakeup),  sizeof(struct cw_decision), sizeof(struct cw_balance),
+		sizeof(struct cw_newidle), sizeof(struct cw_periodic), sizeof(struct cw_sys),
 	};
 
 	return i < sizeof(sizes) / sizeof(sizes[0]) ? sizes[i] : 0;
@@ -113,6 +234,9 @@ u64 cw_last_offset(u32 i)
 		__builtin_offsetof(struct cw_task, avg),
 		__builtin_offsetof(struct cw_wakeup, random),
 		__builtin_offsetof(struct cw_decision, groups_scanned),
+		__builtin_offsetof(struct cw_balance, imbalance),
+		__builtin_offsetof(struct cw_newidle, stop),
+		__builtin_offsetof(struct cw_periodic, next_balance),
 		__builtin_offsetof(struct cw_sys, group),
 	};
 

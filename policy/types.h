@@ -149,7 +149,7 @@ struct cw_cpu {
 	u32 llc; /* index in cw_sys.llc */
 	u32 core; /* lowest CPU of its SMT core */
 	u32 nr_sd; /* valid entries of cw_sys.cpu_sd[cpu] */
-	u32 asym_sd; /* lowest domain with SD_ASYM_CPUCAPACITY, CW_NONE without */
+	u32 asym_sd; /* lowest domain with SD_ASYM_CPUCAPACITY_FULL, CW_NONE without */
 	u32 exit_latency_us; /* of the idle state that it is in, 0 when running or polling */
 	u64 idle_stamp; /* when it went idle; 0: running */
 	u64 avg_idle; /* average idle duration, ns */

@@ -86,6 +86,11 @@ impl Lock {
         held
     }
 
+    /// When the holders so far will have given it back.
+    pub(crate) fn free_at(&self) -> u64 {
+        self.free_at
+    }
+
     /// Gives the lock back at `at`, which may lie in the future.
     #[inline]
     pub(crate) fn release(&mut self, at: u64) {

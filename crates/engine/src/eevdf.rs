@@ -33,6 +33,11 @@ impl Entity {
         }
     }
 
+    /// Gives up what is left of the request (sched_yield).
+    pub(crate) fn forfeit(&mut self, slice: u64) {
+        self.deadline += self.calc_delta_fair(slice);
+    }
+
     /// Charges `delta` ns of running; true if the request is served and a new one begins.
     pub(crate) fn update_curr(&mut self, delta: u64, slice: u64) -> bool {
         self.vruntime += self.calc_delta_fair(delta);

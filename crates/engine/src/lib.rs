@@ -1,1 +1,37 @@
-//! placeholder
+//! A deterministic simulator of a Linux machine: tasks, runqueues, ticks, idle
+//! states, caches and locks, around the placement policy.
+//!
+//! [`Simulation`] runs one workload on one machine under one policy. The same
+//! inputs and seed give the same result on any host: all of it is integer
+//! arithmetic in one thread, and randomness comes from one seeded generator.
+//! What things cost is the machine's ([`coreward_machine::Costs`]); what is
+//! modelled, and how, stands in `docs/model.md`.
+//!
+//! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
+//! `exec` what tasks do, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
+//! scheduler's paths, `load` its averages, `eevdf` its queues, `channel`,
+//! `cache` and `contention` the physics.
+
+mod balance;
+mod cache;
+mod channel;
+mod contention;
+mod counters;
+mod cpu;
+mod eevdf;
+mod exec;
+mod idle;
+mod load;
+pub mod queue;
+mod schedule;
+mod segment;
+mod sim;
+mod system;
+mod task;
+mod tick;
+mod trace;
+mod wakeup;
+
+pub use sim::{Outcome, Settings, SimError, Simulation};
+pub use system::{PolicySettings, TooLarge};
+pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, NoTrace, Trace};

@@ -10,17 +10,18 @@
 /// Low bits of a key that hold the slot: up to 2048 slots, 53 bits of time (104 days in ns).
 const SLOT_BITS: u32 = 11;
 /// No event pending.
-pub(crate) const NEVER: u64 = u64::MAX >> SLOT_BITS;
+pub const NEVER: u64 = u64::MAX >> SLOT_BITS;
 
 /// The next event of every slot, and which of them is next.
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     /// Binary tree in an array: node 1 is the root, leaf i is `leaves + i`.
     keys: Vec<u64>,
     leaves: usize,
 }
 
 impl EventQueue {
-    pub(crate) fn new(slots: usize) -> Self {
+    /// A queue of that many slots, at most 2048, with no event pending.
+    pub fn new(slots: usize) -> Self {
         assert!(slots <= 1 << SLOT_BITS, "{slots} slots");
         let leaves = slots.next_power_of_two();
         EventQueue { keys: vec![u64::MAX; 2 * leaves], leaves }
@@ -28,7 +29,7 @@ impl EventQueue {
 
     /// Sets the time of the slot's next event; [`NEVER`] for none.
     #[inline]
-    pub(crate) fn set(&mut self, slot: usize, time: u64) {
+    pub fn set(&mut self, slot: usize, time: u64) {
         debug_assert!(time <= NEVER);
         let mut node = self.leaves + slot;
         let mut key = time << SLOT_BITS | slot as u64;
@@ -44,7 +45,7 @@ impl EventQueue {
 
     /// The earliest event: its time ([`NEVER`] if none is pending) and its slot.
     #[inline]
-    pub(crate) fn next(&self) -> (u64, usize) {
+    pub fn next(&self) -> (u64, usize) {
         let key = self.keys[1];
         (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
     }

@@ -154,7 +154,7 @@ pub struct Task {
     pub weight: u32,
     pub nr_cpus_allowed: u32,
     pub flags: u32,
-    pub pad: u32,
+    pub max_allowed_capacity: u32,
     pub avg: Avg,
 }
 
@@ -189,6 +189,76 @@ pub struct Decision {
     pub groups_scanned: u32,
 }
 
+/// `struct cw_balance` of `policy/lb_env.h`; `rest` is the policy's own.
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct Balance {
+    pub now: u64,
+    pub this_cpu: i32,
+    pub level: u32,
+    pub idle: u32,
+    pub flags: u32,
+    pub dst_cpu: i32,
+    pub src_cpu: i32,
+    pub new_dst_cpu: i32,
+    pub migration_type: u32,
+    pub imbalance: i64,
+    rest: [u64; BALANCE_REST],
+}
+
+/// Words of `struct cw_balance` that only the policy looks at.
+const BALANCE_REST: usize = 52;
+
+impl Default for Balance {
+    fn default() -> Self {
+        Balance {
+            now: 0,
+            this_cpu: 0,
+            level: 0,
+            idle: 0,
+            flags: 0,
+            dst_cpu: 0,
+            src_cpu: -1,
+            new_dst_cpu: -1,
+            migration_type: 0,
+            imbalance: 0,
+            rest: [0; BALANCE_REST],
+        }
+    }
+}
+
+/// `struct cw_newidle` of `policy/newidle.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Newidle {
+    pub cpu: i32,
+    pub level: u32,
+    pub curr_cost: u64,
+    pub pulled: bool,
+    pub stop: bool,
+}
+
+/// `struct cw_periodic` of `policy/periodic.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Periodic {
+    pub cpu: i32,
+    pub level: u32,
+    pub idle: u32,
+    pub may_go_on: bool,
+    pub need_decay: bool,
+    pub now: u64,
+    pub max_cost: u64,
+    pub next_balance: u64,
+}
+
+pub const LBF_ALL_PINNED: u32 = 1 << 0;
+pub const LBF_NOT_MINE: u32 = 1 << 8;
+
+pub const CPU_NOT_IDLE: u32 = 0;
+pub const CPU_IDLE: u32 = 1;
+pub const CPU_NEWLY_IDLE: u32 = 2;
+
 #[repr(C)]
 pub struct Sys {
     pub nr_cpus: u32,
@@ -197,6 +267,8 @@ pub struct Sys {
     pub smt_present: u32,
     pub overloaded: u32,
     pub cluster_present: u32,
+    pub tick_ns: u32,
+    pub pad: u32,
     pub features: u64,
     pub tunable: [i64; NR_TUNABLES],
     pub cpu: [Cpu; MAX_CPUS],
@@ -231,6 +303,9 @@ mod tests {
             (size_of::<Task>(), offset_of!(Task, avg)),
             (size_of::<Wakeup>(), offset_of!(Wakeup, random)),
             (size_of::<Decision>(), offset_of!(Decision, groups_scanned)),
+            (size_of::<Balance>(), offset_of!(Balance, imbalance)),
+            (size_of::<Newidle>(), offset_of!(Newidle, stop)),
+            (size_of::<Periodic>(), offset_of!(Periodic, next_balance)),
             (size_of::<Sys>(), offset_of!(Sys, group)),
         ];
         for (i, (size, offset)) in mirrors.iter().enumerate() {

@@ -8,8 +8,12 @@ pub mod layout;
 pub mod profile;
 mod system;
 
-pub use layout::{Avg, Cpu, CpuMask, CpuSd, Decision, Domain, Group, Llc, Task, Wakeup};
+pub use layout::{
+    Avg, Balance, Cpu, CpuMask, CpuSd, Decision, Domain, Group, Llc, Newidle, Periodic, Sys, Task,
+    Wakeup,
+};
 pub use profile::{
     FEATURES, Feature, FeatureInfo, NR_TUNABLES, Profile, TUNABLES, Tunable, TunableInfo,
+    default_tunables,
 };
-pub use system::{Reason, System};
+pub use system::{BalanceStep, Detach, Placement, Reason, System, util_est};

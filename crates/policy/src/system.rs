@@ -1,6 +1,6 @@
 //! A machine's policy state and the decisions on it.
 
-use crate::layout::{Avg, Cpu, Sys, Task};
+use crate::layout::{Avg, Balance, Cpu, CpuMask, Decision, Newidle, Periodic, Sys, Task, Wakeup};
 use crate::profile::{Feature, Tunable};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::{CStr, c_char};
@@ -18,6 +18,53 @@ unsafe extern "C" {
     fn cw_util_est_enqueue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
     fn cw_util_est_dequeue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
     fn cw_util_est_update(sys: *const Sys, rq: *const Cpu, p: *mut Task);
+    fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
+    fn cw_update_idle_core(sys: *mut Sys, cpu: i32);
+    fn cw_update_avg_idle(sys: *mut Sys, cpu: i32, now: u64);
+    fn cw_update_misfit_status(sys: *mut Sys, p: *const Task, cpu: i32);
+    fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
+    fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
+    fn cw_detach_task_step(
+        sys: *mut Sys,
+        env: *mut Balance,
+        p: *const Task,
+        cpus_ptr: *const CpuMask,
+        running: bool,
+    ) -> u32;
+    fn cw_can_migrate_task(
+        sys: *mut Sys,
+        env: *mut Balance,
+        p: *const Task,
+        cpus_ptr: *const CpuMask,
+        running: bool,
+    ) -> bool;
+    fn cw_balance_next_step(sys: *mut Sys, env: *mut Balance) -> u32;
+    fn cw_balance_done(sys: *mut Sys, env: *mut Balance, moved: u32, curr_allowed: bool) -> bool;
+    fn cw_active_balance_begin(
+        sys: *mut Sys,
+        env: *mut Balance,
+        src_cpu: i32,
+        dst_cpu: i32,
+        now: u64,
+    ) -> bool;
+    fn cw_active_balance_done(sys: *mut Sys, env: *const Balance, moved: bool);
+    fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64) -> bool;
+    fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle) -> u32;
+    fn cw_newidle_account(
+        sys: *mut Sys,
+        walk: *mut Newidle,
+        cost: u64,
+        moved: u32,
+        may_go_on: bool,
+        now: u64,
+    );
+    fn cw_newidle_end(sys: *mut Sys, walk: *const Newidle) -> bool;
+    fn cw_periodic_begin(sys: *mut Sys, walk: *mut Periodic, cpu: i32, idle: u32, now: u64);
+    fn cw_periodic_next(sys: *mut Sys, walk: *mut Periodic) -> u32;
+    fn cw_periodic_account(sys: *mut Sys, walk: *mut Periodic, moved: u32, may_go_on: bool);
+    fn cw_periodic_end(sys: *mut Sys, walk: *const Periodic);
+    fn cw_nohz_balancer_kick(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask) -> bool;
+    fn cw_find_new_ilb(sys: *mut Sys, nohz_idle: *const CpuMask, cpu: i32) -> i32;
     fn cw_nr_reasons() -> u32;
     fn cw_reason_name(reason: u32) -> *const c_char;
     fn cw_reason_text(reason: u32) -> *const c_char;
@@ -130,6 +177,250 @@ impl System {
         // SAFETY: sys is only read.
         unsafe { cw_util_est_update(&*self.0, &self.0.cpu[cpu], p) }
     }
+}
+
+/// What a host does with one task that it offered to a balance (`policy/detach.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detach {
+    /// Leave it, offer the next.
+    Skip,
+    /// Move it to the balance's destination, offer the next.
+    Take,
+    /// No more.
+    Stop,
+    /// Drop the source's lock, then offer it again.
+    Break,
+}
+
+/// How a balance goes on after the tasks of a source (`policy/detach.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BalanceStep {
+    /// It is over.
+    Done,
+    /// Offer the tasks of the same source again.
+    More,
+    /// Find another source.
+    Redo,
+}
+
+/// Placement of wakeups, forks and execs (`policy/wakeup.h`, `policy/forkexec.h`).
+impl System {
+    /// Chooses a CPU for a task and says why.
+    ///
+    /// `waker` is None if the task places itself (exec).
+    pub fn select_task_rq_fair(
+        &mut self,
+        request: &Placement,
+        p: &mut Task,
+        waker: Option<&mut Task>,
+        cpus_ptr: &CpuMask,
+    ) -> Decision {
+        let p: *mut Task = p;
+        let w = Wakeup {
+            p,
+            waker: waker.map_or(p, |w| w as *mut Task),
+            cpus_ptr,
+            this_cpu: request.this_cpu as i32,
+            prev_cpu: request.prev_cpu as i32,
+            wake_flags: request.wake_flags,
+            in_task: u32::from(request.in_task),
+            now: request.now,
+            random: request.random,
+            pad: 0,
+        };
+        let mut d = Decision::default();
+        // SAFETY: sys, p and waker are exclusive references (or p twice, which C treats as
+        // one task), w and cpus_ptr outlive the call, and every CPU number is masked by C.
+        unsafe { cw_select_task_rq_fair(&mut *self.0, &w, &mut d) };
+        d
+    }
+
+    /// `cpu` goes idle: note if its whole core is.
+    pub fn update_idle_core(&mut self, cpu: usize) {
+        // SAFETY: exclusive reference; C masks the CPU number. The same holds for the
+        // calls below, which differ in their plain arguments only.
+        unsafe { cw_update_idle_core(&mut *self.0, cpu as i32) }
+    }
+
+    /// A wakeup ends the idle time of `cpu`: move its average.
+    pub fn update_avg_idle(&mut self, cpu: usize, now: u64) {
+        // SAFETY: as above.
+        unsafe { cw_update_avg_idle(&mut *self.0, cpu as i32, now) }
+    }
+
+    /// `cpu` is to run `p`: note if it is too big for it.
+    pub fn update_misfit_status(&mut self, p: Option<&Task>, cpu: usize) {
+        // SAFETY: as above; C accepts a null task.
+        unsafe {
+            cw_update_misfit_status(&mut *self.0, p.map_or(std::ptr::null(), |p| p), cpu as i32)
+        }
+    }
+}
+
+/// Load balancing (`policy/balance.h` and what it includes).
+impl System {
+    /// Starts an attempt of `cpu` to balance its domain at `level`.
+    pub fn balance_begin(env: &mut Balance, cpu: usize, level: u32, idle: u32, now: u64) {
+        // SAFETY: exclusive reference; see update_idle_core for all calls below.
+        unsafe { cw_balance_begin(env, cpu as i32, level, idle, now) }
+    }
+
+    /// Chooses the CPU to pull from, None if there is nothing to pull.
+    pub fn sched_balance_find_src(&mut self, env: &mut Balance) -> (Option<usize>, Decision) {
+        let mut d = Decision::default();
+        // SAFETY: as above.
+        let cpu = unsafe { cw_sched_balance_find_src(&mut *self.0, env, &mut d) };
+        (usize::try_from(cpu).ok(), d)
+    }
+
+    /// Offers one task of the source.
+    pub fn detach_task_step(
+        &mut self,
+        env: &mut Balance,
+        p: &Task,
+        cpus_ptr: &CpuMask,
+        running: bool,
+    ) -> Detach {
+        // SAFETY: as above.
+        match unsafe { cw_detach_task_step(&mut *self.0, env, p, cpus_ptr, running) } {
+            0 => Detach::Skip,
+            1 => Detach::Take,
+            3 => Detach::Break,
+            _ => Detach::Stop,
+        }
+    }
+
+    /// May the task move to the balance's destination?
+    pub fn can_migrate_task(
+        &mut self,
+        env: &mut Balance,
+        p: &Task,
+        cpus_ptr: &CpuMask,
+        running: bool,
+    ) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_can_migrate_task(&mut *self.0, env, p, cpus_ptr, running) }
+    }
+
+    /// All tasks of the source were offered: what next?
+    pub fn balance_next_step(&mut self, env: &mut Balance) -> BalanceStep {
+        // SAFETY: as above.
+        match unsafe { cw_balance_next_step(&mut *self.0, env) } {
+            1 => BalanceStep::More,
+            2 => BalanceStep::Redo,
+            _ => BalanceStep::Done,
+        }
+    }
+
+    /// Ends the attempt; true if the running task of the source should be moved by force.
+    pub fn balance_done(&mut self, env: &mut Balance, moved: u32, curr_allowed: bool) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_balance_done(&mut *self.0, env, moved, curr_allowed) }
+    }
+
+    /// Starts an active balance from `src` to `dst`; false if no domain spans both.
+    pub fn active_balance_begin(
+        &mut self,
+        env: &mut Balance,
+        src: usize,
+        dst: usize,
+        now: u64,
+    ) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_active_balance_begin(&mut *self.0, env, src as i32, dst as i32, now) }
+    }
+
+    /// Ends an active balance.
+    pub fn active_balance_done(&mut self, env: &Balance, moved: bool) {
+        // SAFETY: as above.
+        unsafe { cw_active_balance_done(&mut *self.0, env, moved) }
+    }
+
+    /// `cpu` has nothing to run: should it look for work elsewhere?
+    pub fn newidle_begin(&mut self, walk: &mut Newidle, cpu: usize, now: u64) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_newidle_begin(&mut *self.0, walk, cpu as i32, now) }
+    }
+
+    /// The next level to balance, None at the end of the walk.
+    pub fn newidle_next(&mut self, walk: &mut Newidle) -> Option<u32> {
+        // SAFETY: as above.
+        let level = unsafe { cw_newidle_next(&mut *self.0, walk) };
+        (level != crate::layout::NONE).then_some(level)
+    }
+
+    /// Accounts one level: what it cost in ns, what it moved.
+    pub fn newidle_account(
+        &mut self,
+        walk: &mut Newidle,
+        cost: u64,
+        moved: u32,
+        may_go_on: bool,
+        now: u64,
+    ) {
+        // SAFETY: as above.
+        unsafe { cw_newidle_account(&mut *self.0, walk, cost, moved, may_go_on, now) }
+    }
+
+    /// Ends the walk; true if there is work now.
+    pub fn newidle_end(&mut self, walk: &Newidle) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_newidle_end(&mut *self.0, walk) }
+    }
+
+    /// Starts the periodic walk of `cpu`.
+    pub fn periodic_begin(&mut self, walk: &mut Periodic, cpu: usize, idle: u32, now: u64) {
+        // SAFETY: as above.
+        unsafe { cw_periodic_begin(&mut *self.0, walk, cpu as i32, idle, now) }
+    }
+
+    /// The next level that is due, None at the end of the walk.
+    pub fn periodic_next(&mut self, walk: &mut Periodic) -> Option<u32> {
+        // SAFETY: as above.
+        let level = unsafe { cw_periodic_next(&mut *self.0, walk) };
+        (level != crate::layout::NONE).then_some(level)
+    }
+
+    /// Accounts one level of the periodic walk.
+    pub fn periodic_account(&mut self, walk: &mut Periodic, moved: u32, may_go_on: bool) {
+        // SAFETY: as above.
+        unsafe { cw_periodic_account(&mut *self.0, walk, moved, may_go_on) }
+    }
+
+    /// Ends the periodic walk.
+    pub fn periodic_end(&mut self, walk: &Periodic) {
+        // SAFETY: as above.
+        unsafe { cw_periodic_end(&mut *self.0, walk) }
+    }
+
+    /// Should the tick of busy `cpu` have an idle CPU balance for the idle ones?
+    pub fn nohz_balancer_kick(&mut self, cpu: usize, nohz_idle: &CpuMask) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_nohz_balancer_kick(&mut *self.0, cpu as i32, nohz_idle) }
+    }
+
+    /// The idle CPU that should do it.
+    pub fn find_new_ilb(&mut self, nohz_idle: &CpuMask, cpu: usize) -> Option<usize> {
+        // SAFETY: as above.
+        usize::try_from(unsafe { cw_find_new_ilb(&mut *self.0, nohz_idle, cpu as i32) }).ok()
+    }
+}
+
+/// One placement to decide; see `struct cw_wakeup`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Placement {
+    /// The waker's CPU.
+    pub this_cpu: usize,
+    /// Where the task last ran.
+    pub prev_cpu: usize,
+    /// `WF_*` of [`crate::layout`].
+    pub wake_flags: u32,
+    /// Not from an interrupt.
+    pub in_task: bool,
+    /// Now, in ns.
+    pub now: u64,
+    /// A random number, for rules that roll dice.
+    pub random: u32,
 }
 
 /// Features and tunables.

@@ -1,0 +1,229 @@
+//! Moving tasks: newidle balance, periodic balance, and the balance that one idle
+//! CPU does for all. The policy decides; tasks and queues are moved here.
+
+use crate::sim::Simulation;
+use crate::task::State;
+use coreward_policy::layout::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE};
+use coreward_policy::{Balance, BalanceStep, Detach, Newidle, Periodic, System};
+
+impl Simulation<'_> {
+    /// `cpu` has nothing to run: it looks for a waiting task elsewhere. True if it found one.
+    pub(crate) fn sched_balance_newidle(&mut self, cpu: usize) -> bool {
+        let before = self.local_now(cpu);
+        let mut walk = Newidle::default();
+        // the CPU's averages are brought up to date before others read them
+        let clock = self.update_rq_clock(cpu);
+        self.update_cfs_rq(cpu, clock);
+        if self.sys.newidle_begin(&mut walk, cpu, self.now) {
+            self.counters.newidle_calls += 1;
+            while let Some(level) = self.sys.newidle_next(&mut walk) {
+                let start = self.local_now(cpu);
+                let (moved, may_go_on) = self.sched_balance_rq(cpu, cpu, level, CPU_NEWLY_IDLE);
+                let cost = self.local_now(cpu) - start;
+                self.sys.newidle_account(&mut walk, cost, moved, may_go_on, self.now);
+            }
+        }
+        let found = self.sys.newidle_end(&walk) && !self.cpus[cpu].rq.is_empty();
+        self.counters.time.newidle += self.local_now(cpu) - before;
+        found
+    }
+
+    /// From the tick: balances the domains that are due, and sees that somebody balances for idle CPUs.
+    pub(crate) fn sched_balance_trigger(&mut self, cpu: usize) {
+        let jiffies = self.now / self.tick_ns;
+        if jiffies >= self.cpus[cpu].next_balance {
+            let idle = if self.cpus[cpu].curr.is_none() { CPU_IDLE } else { CPU_NOT_IDLE };
+            let before = self.local_now(cpu);
+            self.sched_balance_domains(cpu, cpu, idle);
+            self.counters.time.balance += self.local_now(cpu) - before;
+        }
+        if jiffies >= self.nohz_next_balance && self.sys.nohz_balancer_kick(cpu, &self.nohz_idle) {
+            if let Some(ilb) = self.sys.find_new_ilb(&self.nohz_idle, cpu) {
+                self.nohz_next_balance = jiffies + 1;
+                self.cpus[ilb].nohz_kicked = true;
+                self.send_ipi(ilb, cpu);
+            }
+        }
+    }
+
+    /// One idle CPU balances for itself and all other idle ones.
+    pub(crate) fn nohz_idle_balance(&mut self, by: usize) {
+        let before = self.local_now(by);
+        let jiffies = self.now / self.tick_ns;
+        let mut next = u64::MAX;
+        for cpu in 0..self.cpus.len() {
+            let idle = cpu == by || self.nohz_idle.bits[cpu / 64] >> (cpu % 64) & 1 == 1;
+            if !idle {
+                continue;
+            }
+            // blocked load decays on CPUs that have no tick
+            let clock = self.update_rq_clock(cpu);
+            self.update_cfs_rq(cpu, clock);
+            self.charge_work(by, self.costs.balance_cpu_ns);
+            if jiffies >= self.cpus[cpu].next_balance {
+                self.sched_balance_domains(cpu, by, CPU_IDLE);
+            }
+            next = next.min(self.cpus[cpu].next_balance);
+        }
+        self.nohz_next_balance = next.max(jiffies + 1);
+        self.counters.time.balance += self.local_now(by) - before;
+    }
+
+    /// Balances the domains of `cpu` that are due; `by` does the work.
+    fn sched_balance_domains(&mut self, cpu: usize, by: usize, idle: u32) {
+        let mut walk = Periodic::default();
+        self.sys.periodic_begin(&mut walk, cpu, idle, self.now);
+        while let Some(level) = self.sys.periodic_next(&mut walk) {
+            let (moved, may_go_on) = self.sched_balance_rq(cpu, by, level, walk.idle);
+            self.sys.periodic_account(&mut walk, moved, may_go_on);
+        }
+        self.sys.periodic_end(&walk);
+        self.cpus[cpu].next_balance = walk.next_balance;
+    }
+
+    /// One attempt to balance one domain of `cpu`; `by` does the work and pays for it.
+    /// Returns how many tasks moved, and whether the walk up the domains may go on.
+    fn sched_balance_rq(&mut self, cpu: usize, by: usize, level: u32, idle: u32) -> (u32, bool) {
+        let mut env = Balance::default();
+        System::balance_begin(&mut env, cpu, level, idle, self.now);
+        let kind = idle as usize;
+        self.schedstat[cpu].domains[level as usize].lb_count[kind] += 1;
+        self.charge_work(by, self.costs.balance_ns);
+        let mut moved = 0;
+        loop {
+            let (src, d) = self.sys.sched_balance_find_src(&mut env);
+            self.counters.record(&d);
+            self.charge_work(by, u64::from(d.cpus_scanned) * self.costs.balance_cpu_ns);
+            let Some(src) = src else {
+                self.schedstat[cpu].domains[level as usize].lb_nobusyg[kind] += 1;
+                self.schedstat[cpu].domains[level as usize].lb_balanced[kind] += 1;
+                break;
+            };
+            self.schedstat[cpu].domains[level as usize].lb_imbalance[kind] += env.imbalance.max(0) as u64;
+            let mut step = BalanceStep::More;
+            while step == BalanceStep::More {
+                moved += self.detach_tasks(&mut env, src, by);
+                step = self.sys.balance_next_step(&mut env);
+            }
+            if step == BalanceStep::Done {
+                break;
+            }
+        }
+        let found = env.src_cpu >= 0;
+        if self.sys.balance_done(&mut env, moved, true) {
+            self.active_load_balance(env.src_cpu as usize, cpu, by);
+        }
+        let stat = &mut self.schedstat[cpu].domains[level as usize];
+        stat.lb_gained[kind] += u64::from(moved);
+        stat.lb_failed[kind] += u64::from(found && moved == 0);
+        self.counters.pulled_tasks += u64::from(moved);
+        (moved, env.flags & LBF_NOT_MINE == 0)
+    }
+
+    /// Offers the waiting tasks of `src` to the policy, and moves those that it takes.
+    fn detach_tasks(&mut self, env: &mut Balance, src: usize, by: usize) -> u32 {
+        self.lock_rq(src, by);
+        self.update_curr(src);
+        // the kernel's list of tasks ends with those that came last; the running one is among them
+        let mut offered: Vec<u32> = self.cpus[src].rq.tasks().collect();
+        offered.extend(self.cpus[src].curr);
+        let mut moved = Vec::new();
+        let mut i = 0;
+        while i < offered.len() {
+            let t = &self.tasks[offered[i] as usize];
+            let running = self.cpus[src].curr == Some(offered[i]);
+            match self.sys.detach_task_step(env, &t.policy, &self.all_cpus, running) {
+                Detach::Skip => i += 1,
+                Detach::Take => {
+                    self.detach_task(offered[i], src, by);
+                    moved.push(offered[i]);
+                    i += 1;
+                }
+                Detach::Break => {}
+                Detach::Stop => break,
+            }
+        }
+        self.unlock_rq(src, by);
+        let dst = env.dst_cpu as usize;
+        for &task in &moved {
+            self.attach_task(task, dst, by);
+        }
+        moved.len() as u32
+    }
+
+    /// Takes a waiting task off `src`'s queue.
+    fn detach_task(&mut self, task: u32, src: usize, by: usize) {
+        self.charge_work(by, self.costs.detach_task_ns);
+        let curr = self.running_entity(src);
+        let (slice, tick) = (self.base_slice_ns, self.tick_ns);
+        self.account_dequeue(src, task, false, by);
+        let t = &mut self.tasks[task as usize];
+        let rq = &mut self.cpus[src].rq;
+        rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
+        rq.dequeue(task, &t.se);
+        if !t.delayed {
+            self.sys.util_est_dequeue(src, &t.policy);
+        }
+        self.sys.detach_entity_load_avg(src, &t.policy);
+        t.policy.avg.last_update_time = 0;
+        self.update_tg_load_avg(src, by);
+    }
+
+    /// Puts a task that was detached on `dst`'s queue.
+    fn attach_task(&mut self, task: u32, dst: usize, by: usize) {
+        let src = self.tasks[task as usize].cpu;
+        self.count_migration(task, src, dst, by);
+        let (delayed, queued) = {
+            let t = &self.tasks[task as usize];
+            (t.delayed, t.state == State::Queued)
+        };
+        if queued {
+            self.set_waiting(false);
+        }
+        self.activate_task(task, dst, by, false);
+        if delayed {
+            // still asleep: it only changed the queue on which it catches up
+            self.tasks[task as usize].state = State::Sleeping;
+            self.sys.util_est_dequeue(dst, &self.tasks[task as usize].policy);
+            self.set_waiting(false);
+        }
+        self.resched_if_idle(dst, by);
+    }
+
+    /// A CPU that another one pulled a task for has to be told.
+    fn resched_if_idle(&mut self, cpu: usize, by: usize) {
+        if cpu != by && self.cpus[cpu].curr.is_none() {
+            self.resched_curr(cpu, by);
+        }
+    }
+
+    /// Moves the running task of `src` by force: its CPU is stopped for that.
+    fn active_load_balance(&mut self, src: usize, dst: usize, by: usize) {
+        let Some(task) = self.cpus[src].curr else { return };
+        if src == by || self.running_entity(src).is_none() {
+            return;
+        }
+        let mut env = Balance::default();
+        if !self.sys.active_balance_begin(&mut env, src, dst, self.now) {
+            return;
+        }
+        let p = &self.tasks[task as usize].policy;
+        let may = self.sys.can_migrate_task(&mut env, p, &self.all_cpus, false);
+        self.sys.active_balance_done(&env, may);
+        if !may {
+            return;
+        }
+        // the stopper preempts the task, and so it can be detached like a waiting one
+        self.charge_work(src, self.costs.context_switch_ns);
+        self.extend_segment(src);
+        let left = self.cpus[src].segment.remaining(self.now);
+        self.update_curr(src);
+        self.tasks[task as usize].left = Some(left);
+        self.tasks[task as usize].se.picked_deadline = 0;
+        self.put_prev_task(src, task);
+        self.detach_task(task, src, by);
+        self.attach_task(task, dst, by);
+        self.schedule(src);
+        self.reprogram(src);
+    }
+}

@@ -1,0 +1,130 @@
+//! What the simulation counts, and the metrics made of it.
+
+use crate::contention::Distance;
+use coreward_metrics::{LatencyHistogram, Metric, Metrics};
+use coreward_policy::{Decision, Reason};
+
+/// Where CPU time goes besides the tasks' own work, in ns; one line a mechanism.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TimeSpent {
+    /// Choosing CPUs and waking: try_to_wake_up with its scans.
+    pub(crate) wakeup: u64,
+    /// Refilling caches.
+    pub(crate) refill: u64,
+    /// Moving the lines of channels.
+    pub(crate) transfer: u64,
+    /// Waiting for runqueue locks and channel locks.
+    pub(crate) lock_wait: u64,
+    /// Waiting for the task group's load average.
+    pub(crate) tg_load_avg: u64,
+    /// Leaving idle states.
+    pub(crate) idle_exit: u64,
+    /// newidle balance.
+    pub(crate) newidle: u64,
+    /// Periodic balance.
+    pub(crate) balance: u64,
+}
+
+/// Everything that is counted during a run.
+pub(crate) struct Counters {
+    pub(crate) time: TimeSpent,
+    /// By distance between the old and the new CPU.
+    pub(crate) migrations: [u64; 5],
+    pub(crate) switches_voluntary: u64,
+    pub(crate) switches_involuntary: u64,
+    pub(crate) wakeups: u64,
+    pub(crate) ticks: u64,
+    /// Ends of segments, arrivals of interrupts, expiries of sleeps.
+    pub(crate) timers: u64,
+    pub(crate) cpus_scanned: u64,
+    pub(crate) groups_scanned: u64,
+    pub(crate) newidle_calls: u64,
+    pub(crate) pulled_tasks: u64,
+    pub(crate) busy_ns: u64,
+    pub(crate) idle_while_waiting_ns: u64,
+    pub(crate) latency: LatencyHistogram,
+    pub(crate) reasons: Vec<u64>,
+}
+
+impl Counters {
+    pub(crate) fn new() -> Self {
+        Counters {
+            time: TimeSpent::default(),
+            migrations: [0; 5],
+            switches_voluntary: 0,
+            switches_involuntary: 0,
+            wakeups: 0,
+            ticks: 0,
+            timers: 0,
+            cpus_scanned: 0,
+            groups_scanned: 0,
+            newidle_calls: 0,
+            pulled_tasks: 0,
+            busy_ns: 0,
+            idle_while_waiting_ns: 0,
+            latency: LatencyHistogram::new(),
+            reasons: vec![0; Reason::all().count()],
+        }
+    }
+
+    pub(crate) fn record(&mut self, d: &Decision) {
+        self.cpus_scanned += u64::from(d.cpus_scanned);
+        self.groups_scanned += u64::from(d.groups_scanned);
+        self.reasons[d.reason as usize] += 1;
+    }
+
+    /// Events of the scheduler: wakeups, switches, ticks and timers.
+    pub(crate) fn events(&self) -> u64 {
+        self.wakeups + self.switches_voluntary + self.switches_involuntary + self.ticks + self.timers
+    }
+
+    /// The metrics of a run that took `runtime_ns` (marked span) and moved `messages`.
+    pub(crate) fn metrics(&self, runtime_ns: u64, messages: u64, extrapolation: f64) -> Metrics {
+        let s = |ns: u64| ns as f64 / 1e9;
+        let runtime = s(runtime_ns);
+        let busy = s(self.busy_ns);
+        let switches = self.switches_voluntary + self.switches_involuntary;
+        let migrations: u64 = self.migrations.iter().sum();
+        let per_busy = |n: u64| if busy > 0.0 { n as f64 / busy } else { 0.0 };
+        let us = |percent| self.latency.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3);
+        let mut values = vec![
+            (Metric::runtime_s, runtime),
+            (Metric::runtime_extrapolated_s, runtime * extrapolation),
+            (Metric::cpu_migrations, migrations as f64),
+            (Metric::migrations_smt, self.migrations[Distance::Core as usize] as f64),
+            (Metric::migrations_llc, self.migrations[Distance::Llc as usize] as f64),
+            (Metric::migrations_node, self.migrations[Distance::Node as usize] as f64),
+            (Metric::migrations_remote, self.migrations[Distance::Remote as usize] as f64),
+            (Metric::cpu_migrations_per_s, per_busy(migrations)),
+            (Metric::context_switches, switches as f64),
+            (Metric::context_switches_voluntary, self.switches_voluntary as f64),
+            (Metric::context_switches_involuntary, self.switches_involuntary as f64),
+            (Metric::context_switches_per_s, per_busy(switches)),
+            (Metric::wakeups, self.wakeups as f64),
+            (Metric::wakeup_latency_us_p50, us(50.0)),
+            (Metric::wakeup_latency_us_p90, us(90.0)),
+            (Metric::wakeup_latency_us_p99, us(99.0)),
+            (Metric::wakeup_latency_us_p999, us(99.9)),
+            (Metric::cpus_utilized, if runtime > 0.0 { busy / runtime } else { 0.0 }),
+            (Metric::busy_s, busy),
+            (Metric::idle_while_waiting_s, s(self.idle_while_waiting_ns)),
+            (Metric::newidle_time_s, s(self.time.newidle)),
+            (Metric::newidle_calls, self.newidle_calls as f64),
+            (Metric::balance_time_s, s(self.time.balance)),
+            (Metric::balance_pulled_tasks, self.pulled_tasks as f64),
+            (Metric::wakeup_time_s, s(self.time.wakeup)),
+            (Metric::refill_time_s, s(self.time.refill)),
+            (Metric::transfer_time_s, s(self.time.transfer)),
+            (Metric::lock_wait_s, s(self.time.lock_wait)),
+            (Metric::tg_load_avg_wait_s, s(self.time.tg_load_avg)),
+            (Metric::idle_exit_s, s(self.time.idle_exit)),
+            (Metric::cpus_scanned, self.cpus_scanned as f64),
+            (Metric::groups_scanned, self.groups_scanned as f64),
+            (Metric::sim_events, self.events() as f64),
+        ];
+        if messages > 0 && runtime > 0.0 {
+            values.push((Metric::messages_per_s, messages as f64 / runtime));
+        }
+        values.into_iter().collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! One CPU: what it does, its queue, its clocks.
+
+use crate::contention::Lock;
+use crate::eevdf::RunQueue;
+use crate::queue::NEVER;
+use crate::segment::{Segment, Work};
+
+/// What a CPU does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// Runs its current task.
+    Task,
+    /// Found nothing to run and is on its way to idle: newidle balance, the switch.
+    GoingIdle,
+    /// Idle; nothing happens until an interrupt or a remote write ends it.
+    Idle,
+    /// Leaves the idle state.
+    Waking,
+}
+
+pub(crate) struct Cpu {
+    pub(crate) activity: Activity,
+    pub(crate) curr: Option<u32>,
+    pub(crate) rq: RunQueue,
+    /// Valid unless idle.
+    pub(crate) segment: Segment,
+    /// Kernel work of the present event that the next segment starts with.
+    pub(crate) pending: Work,
+    pub(crate) lock: Lock,
+    /// Remote wakeups queued for this CPU (rq->ttwu_pending).
+    pub(crate) wakelist: Vec<u32>,
+    pub(crate) need_resched: bool,
+    /// This CPU is to balance for the idle ones.
+    pub(crate) nohz_kicked: bool,
+    pub(crate) tick_at: u64,
+    pub(crate) ipi_at: u64,
+    /// Up to when the current task's runtime is accounted.
+    pub(crate) exec_start: u64,
+    /// The clock of its averages, and when it was last moved.
+    pub(crate) clock_pelt: u64,
+    pub(crate) clock_task: u64,
+    /// Its part of the task group's load average, and when it last gave it.
+    pub(crate) tg_load_avg_contrib: u64,
+    pub(crate) tg_updated_at: u64,
+    /// Tick at which some domain is due for periodic balance.
+    pub(crate) next_balance: u64,
+    pub(crate) idle_state: usize,
+    pub(crate) busy_since: u64,
+    /// Other hardware threads of its core.
+    pub(crate) siblings: Vec<usize>,
+    pub(crate) active_siblings: u32,
+}
+
+impl Cpu {
+    /// An idle CPU at `now`.
+    pub(crate) fn new(siblings: Vec<usize>, now: u64) -> Self {
+        Cpu {
+            activity: Activity::Idle,
+            curr: None,
+            rq: RunQueue::default(),
+            segment: Segment::new(0, Work::default(), 1024),
+            pending: Work::default(),
+            lock: Lock::default(),
+            wakelist: Vec::new(),
+            need_resched: false,
+            nohz_kicked: false,
+            tick_at: NEVER,
+            ipi_at: NEVER,
+            exec_start: now,
+            clock_pelt: now,
+            clock_task: now,
+            tg_load_avg_contrib: 0,
+            tg_updated_at: 0,
+            next_balance: 0,
+            idle_state: 0,
+            busy_since: 0,
+            siblings,
+            active_siblings: 0,
+        }
+    }
+
+    /// When the next thing happens here.
+    #[inline]
+    pub(crate) fn next_event(&self) -> u64 {
+        let segment = if self.activity == Activity::Idle { NEVER } else { self.segment.end() };
+        segment.min(self.tick_at).min(self.ipi_at)
+    }
+}

@@ -1,0 +1,242 @@
+//! What tasks do: their ops, one after the other.
+
+use crate::channel::Transfer;
+use crate::cpu::Activity;
+use crate::segment::Work;
+use crate::sim::Simulation;
+use crate::task::State;
+use coreward_policy::Feature;
+use coreward_workload::Op;
+use std::cmp::Reverse;
+
+/// Cache lines of a channel that every operation on it writes: the lock with the
+/// ring's indices, the wait queue heads, and the buffer's descriptor (fs/pipe.c:
+/// struct pipe_inode_info and pipe_buffer; net/unix: the socket's queue and lock).
+const CHANNEL_LINES: u64 = 3;
+
+impl Simulation<'_> {
+    /// The current task of `cpu` goes on: with what preemption left of its op, or with its next op.
+    pub(crate) fn resume(&mut self, cpu: usize) {
+        let task = self.cpus[cpu].curr.expect("only a CPU with a task resumes one") as usize;
+        let work = match self.tasks[task].left.take() {
+            Some(left) => left,
+            None => self.op_work(cpu, task),
+        };
+        self.begin_segment(cpu, Activity::Task, work);
+    }
+
+    fn op(&mut self, task: usize) -> Option<Op> {
+        let t = &mut self.tasks[task];
+        t.op(&self.workload.programs[t.program as usize])
+    }
+
+    /// What the task's next op takes. Its effect comes at the end, in [`Self::finish_op`].
+    fn op_work(&mut self, cpu: usize, task: usize) -> Work {
+        let Some(op) = self.op(task) else {
+            return self.jittered(self.costs.exit_ns);
+        };
+        let t = &self.tasks[task];
+        // after blocking it is in the kernel already
+        let entry = if t.in_syscall { 0 } else { self.costs.syscall_ns };
+        match op {
+            Op::Run { ns } => self.jittered(ns),
+            Op::Write { channel, bytes } => {
+                let channel = t.base + channel;
+                self.channel_work(cpu, channel, entry, bytes, false)
+            }
+            Op::Read { channel, bytes } => {
+                let channel = t.base + channel;
+                self.channel_work(cpu, channel, entry, bytes, true)
+            }
+            Op::WriteTo { channel, bytes } => self.channel_work(cpu, channel, entry, bytes, false),
+            Op::ReadFrom { channel, bytes } => self.channel_work(cpu, channel, entry, bytes, true),
+            Op::Spawn { .. } => self.jittered(entry + self.costs.fork_ns),
+            Op::Sleep { .. } | Op::Poll { .. } | Op::Yield | Op::WaitChildren => self.jittered(entry),
+            Op::MarkStart | Op::MarkEnd => Work::default(),
+            Op::Repeat { .. } | Op::End => unreachable!("Task::op follows loops"),
+        }
+    }
+
+    /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
+    fn channel_work(&mut self, cpu: usize, channel: u32, entry: u64, bytes: u32, read: bool) -> Work {
+        let at = self.local_now(cpu);
+        let ch = &mut self.channels[channel as usize];
+        let op_ns = if ch.is_pipe() { self.costs.pipe_op_ns } else { self.costs.socket_op_ns };
+        let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
+        let mut data_ns = 0;
+        if read {
+            let lines = u64::from(bytes).div_ceil(self.line_bytes);
+            data_ns = lines * self.distances.transfer(ch.writer_cpu, cpu) * 100 / self.costs.mlp_pct.max(1);
+        } else {
+            ch.writer_cpu = cpu;
+        }
+        let free = ch.lock.free_at();
+        let held = ch.lock.acquire(&self.distances, cpu, at, CHANNEL_LINES);
+        let waited = free.saturating_sub(at);
+        let in_lock = op_ns + copy_ns;
+        ch.lock.release(held + data_ns + in_lock);
+        self.counters.time.lock_wait += waited;
+        self.counters.time.transfer += held - at - waited + data_ns;
+        let mut work = self.jittered(entry + in_lock);
+        work.stall = held - at + data_ns;
+        work
+    }
+
+    /// Work with the machine's jitter on it.
+    fn jittered(&mut self, ns: u64) -> Work {
+        let pct = self.costs.jitter_pct;
+        let work = if pct == 0 { ns } else { ns * (1000 - 10 * pct + u64::from(self.random(20 * pct as u32 + 1))) / 1000 };
+        Work { work, stall: 0 }
+    }
+
+    /// The current task of `cpu` has done its op: its effect, and what comes next.
+    pub(crate) fn finish_op(&mut self, cpu: usize) {
+        let id = self.cpus[cpu].curr.expect("a task's segment has a task");
+        let task = id as usize;
+        let goes_on = match self.op(task) {
+            None => {
+                self.exit(cpu, id);
+                false
+            }
+            Some(op) => self.effect(cpu, id, op),
+        };
+        if !goes_on || self.cpus[cpu].need_resched {
+            self.schedule(cpu);
+        } else {
+            self.resume(cpu);
+        }
+    }
+
+    /// The effect of an op. False if the task blocks, or gives the CPU away.
+    fn effect(&mut self, cpu: usize, id: u32, op: Op) -> bool {
+        let task = id as usize;
+        let base = self.tasks[task].base;
+        match op {
+            Op::Run { .. } => {}
+            Op::Write { channel, bytes } => return self.write(cpu, id, base + channel, bytes),
+            Op::Read { channel, bytes } => return self.read(cpu, id, base + channel, bytes),
+            Op::WriteTo { channel, bytes } => return self.write(cpu, id, channel, bytes),
+            Op::ReadFrom { channel, bytes } => return self.read(cpu, id, channel, bytes),
+            Op::Poll { channel } => {
+                if self.channels[channel as usize].is_empty() {
+                    self.channels[channel as usize].pollers.push(id);
+                    return self.block(task);
+                }
+            }
+            Op::Sleep { ns } => {
+                if !self.tasks[task].in_syscall {
+                    self.sleepers.push(Reverse((self.now + ns, id)));
+                    self.reprogram_sleepers();
+                    return self.block(task);
+                }
+            }
+            Op::Spawn { program, base, process } => {
+                let child = self.new_task(program, base, process, Some(id), cpu);
+                self.tasks[task].live_children += 1;
+                self.wake_up_new_task(child, cpu);
+            }
+            Op::WaitChildren => {
+                if self.tasks[task].live_children > 0 {
+                    self.tasks[task].waits_for_children = true;
+                    return self.block(task);
+                }
+            }
+            Op::MarkStart => self.mark_start(),
+            Op::MarkEnd => self.measured = Some(self.measure()),
+            Op::Yield => {
+                self.tasks[task].advance();
+                self.yield_task(cpu, id);
+                return false;
+            }
+            Op::Repeat { .. } | Op::End => unreachable!("Task::op follows loops"),
+        }
+        self.tasks[task].advance();
+        true
+    }
+
+    /// The task waits in the kernel for somebody to wake it.
+    fn block(&mut self, task: usize) -> bool {
+        self.tasks[task].in_syscall = true;
+        self.tasks[task].state = State::Sleeping;
+        false
+    }
+
+    fn write(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
+        let task = id as usize;
+        let ch = &mut self.channels[channel as usize];
+        let did = ch.write(bytes - self.tasks[task].done_bytes);
+        self.tasks[task].done_bytes += did.bytes;
+        let done = self.tasks[task].done_bytes == bytes;
+        if !done {
+            ch.writers.push_back(id);
+        }
+        let (reader, next) = (did.wake_other, did.wake_next && self.tasks[task].in_syscall);
+        self.wake_channel(cpu, channel, Transfer { wake_other: reader, wake_next: next, ..did }, true);
+        self.end_transfer(task, done)
+    }
+
+    fn read(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
+        let task = id as usize;
+        let wake_while_full = self.feature(Feature::PIPE_WAKE_WHILE_FULL);
+        let ch = &mut self.channels[channel as usize];
+        let did = ch.read(bytes - self.tasks[task].done_bytes, wake_while_full);
+        self.tasks[task].done_bytes += did.bytes;
+        let done = self.tasks[task].done_bytes == bytes;
+        if !done {
+            ch.readers.push_back(id);
+        }
+        let next = did.wake_next && self.tasks[task].in_syscall;
+        self.wake_channel(cpu, channel, Transfer { wake_next: next, ..did }, false);
+        self.end_transfer(task, done)
+    }
+
+    fn end_transfer(&mut self, task: usize, done: bool) -> bool {
+        if done {
+            self.tasks[task].advance();
+            true
+        } else {
+            self.block(task)
+        }
+    }
+
+    /// Wakes who waits on a channel after a write (or a read). Pipes and sockets use
+    /// synchronous wakeups: the waker says that it is about to sleep.
+    fn wake_channel(&mut self, cpu: usize, channel: u32, did: Transfer, wrote: bool) {
+        let ch = channel as usize;
+        if did.wake_other {
+            if wrote {
+                for poller in std::mem::take(&mut self.channels[ch].pollers) {
+                    self.try_to_wake_up(poller, cpu, true);
+                }
+            }
+            let all = !self.channels[ch].is_pipe();
+            loop {
+                let queue = if wrote { &mut self.channels[ch].readers } else { &mut self.channels[ch].writers };
+                let Some(task) = queue.pop_front() else { break };
+                self.try_to_wake_up(task, cpu, true);
+                if !all {
+                    break;
+                }
+            }
+        }
+        if did.wake_next {
+            let queue = if wrote { &mut self.channels[ch].writers } else { &mut self.channels[ch].readers };
+            if let Some(task) = queue.pop_front() {
+                self.try_to_wake_up(task, cpu, true);
+            }
+        }
+    }
+
+    fn exit(&mut self, cpu: usize, id: u32) {
+        self.tasks[id as usize].state = State::Dead;
+        self.nr_live -= 1;
+        if let Some(parent) = self.tasks[id as usize].parent {
+            let p = &mut self.tasks[parent as usize];
+            p.live_children -= 1;
+            if p.live_children == 0 && p.waits_for_children {
+                p.waits_for_children = false;
+                self.try_to_wake_up(parent, cpu, false);
+            }
+        }
+    }
+}

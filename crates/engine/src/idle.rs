@@ -1,0 +1,96 @@
+//! Idle CPUs: going idle, what wakes them, leaving.
+
+use crate::cpu::Activity;
+use crate::queue::NEVER;
+use crate::segment::Work;
+use crate::sim::Simulation;
+
+impl Simulation<'_> {
+    /// The way to idle has ended; by now there may be work after all.
+    pub(crate) fn enter_idle(&mut self, cpu: usize) {
+        if !self.cpus[cpu].wakelist.is_empty() || !self.cpus[cpu].rq.is_empty() {
+            self.sched_ttwu_pending(cpu);
+            return self.schedule(cpu);
+        }
+        let state = self.choose_idle_state(cpu);
+        let c = &mut self.cpus[cpu];
+        self.counters.busy_ns += self.now - c.busy_since;
+        c.activity = Activity::Idle;
+        c.idle_state = state;
+        c.need_resched = false;
+        c.tick_at = NEVER;
+        let rq = &mut self.sys.cpu[cpu];
+        rq.curr_is_idle = 1;
+        rq.exit_latency_us = self.idle_states.get(state).map_or(0, |s| (s.exit_ns / 1000) as u32);
+        let llc = rq.llc as usize;
+        self.sys.update_idle_core(cpu);
+        self.sys.llc[llc].nr_busy_cpus -= 1;
+        self.nohz_idle.bits[cpu / 64] |= 1 << (cpu % 64);
+        self.settle_conservation();
+        self.nr_idle += 1;
+        self.core_use_changed(cpu, false);
+    }
+
+    /// The deepest state that pays if this idle time is like the average one. The
+    /// kernel's governors predict from recent idle times and timers; the average that
+    /// newidle balance keeps is their nearest relative here.
+    fn choose_idle_state(&self, cpu: usize) -> usize {
+        let expected = self.sys.cpu[cpu].avg_idle;
+        self.idle_states.iter().rposition(|s| s.residency_ns <= expected).unwrap_or(0)
+    }
+
+    /// An interrupt (or, if it polls, a write to its flag) reaches `cpu`.
+    pub(crate) fn interrupted(&mut self, cpu: usize) {
+        match self.cpus[cpu].activity {
+            Activity::Idle => self.begin_idle_exit(cpu),
+            Activity::Task => {
+                self.charge_work(cpu, self.costs.ipi_handle_ns);
+                self.sched_ttwu_pending(cpu);
+                self.after_interrupt(cpu);
+            }
+            // it will see to it when it gets there
+            Activity::GoingIdle | Activity::Waking => {
+                self.charge_work(cpu, self.costs.ipi_handle_ns);
+                self.extend_segment(cpu);
+            }
+        }
+    }
+
+    fn begin_idle_exit(&mut self, cpu: usize) {
+        if !self.polls(cpu) {
+            self.charge_work(cpu, self.costs.ipi_handle_ns);
+        }
+        let stall = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
+        self.counters.time.idle_exit += stall;
+        let c = &mut self.cpus[cpu];
+        c.busy_since = self.now;
+        c.tick_at = self.now - self.now % self.tick_ns + self.tick_ns;
+        let rq = &mut self.sys.cpu[cpu];
+        rq.exit_latency_us = 0;
+        let llc = rq.llc as usize;
+        self.sys.llc[llc].nr_busy_cpus += 1;
+        self.nohz_idle.bits[cpu / 64] &= !(1 << (cpu % 64));
+        self.settle_conservation();
+        self.nr_idle -= 1;
+        self.begin_segment(cpu, Activity::Waking, Work { work: 0, stall });
+        self.core_use_changed(cpu, true);
+    }
+
+    /// The CPU is awake: it takes what was queued for it, or goes back to sleep.
+    pub(crate) fn leave_idle(&mut self, cpu: usize) {
+        if std::mem::take(&mut self.cpus[cpu].nohz_kicked) {
+            self.nohz_idle_balance(cpu);
+        }
+        self.sched_ttwu_pending(cpu);
+        self.schedule(cpu);
+    }
+
+    /// Kernel work has interrupted what `cpu` did: on with it, or with something more urgent.
+    pub(crate) fn after_interrupt(&mut self, cpu: usize) {
+        match self.cpus[cpu].activity {
+            Activity::Task if self.cpus[cpu].need_resched => self.preempt(cpu),
+            Activity::Idle => self.begin_idle_exit(cpu),
+            _ => self.extend_segment(cpu),
+        }
+    }
+}

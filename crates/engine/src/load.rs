@@ -1,0 +1,130 @@
+//! Load averages of tasks and runqueues, and the one that a task group shares.
+
+use crate::sim::Simulation;
+use crate::task::State;
+use coreward_policy::{Feature, System};
+
+/// A runqueue gives its load to the task group at most this often (TG_LOAD_AVG_RATELIMIT).
+const TG_UPDATE_NS: u64 = 1_000_000;
+
+impl Simulation<'_> {
+    /// Moves the clock of the CPU's averages to now.
+    pub(crate) fn update_rq_clock(&mut self, cpu: usize) -> u64 {
+        let capacity = self.sys.cpu[cpu].capacity_orig;
+        let c = &mut self.cpus[cpu];
+        let delta = self.now - c.clock_task;
+        if delta > 0 {
+            c.clock_task = self.now;
+            let idle = c.curr.is_none();
+            c.clock_pelt = System::update_rq_clock_pelt(c.clock_pelt, self.now, delta, capacity, idle);
+        }
+        c.clock_pelt
+    }
+
+    /// Accounts the current task's time up to now; true if its request is served.
+    pub(crate) fn update_curr(&mut self, cpu: usize) {
+        let Some(curr) = self.cpus[cpu].curr else { return };
+        let c = &mut self.cpus[cpu];
+        let delta = self.now - c.exec_start;
+        if delta == 0 {
+            return;
+        }
+        c.exec_start = self.now;
+        let t = &mut self.tasks[curr as usize];
+        t.policy.exec_start = self.now;
+        let served = t.se.update_curr(delta, self.base_slice_ns);
+        if served && self.sys.cpu[cpu].cfs_nr_running > 1 {
+            c.need_resched = true;
+        }
+    }
+
+    /// Brings a task's and its runqueue's averages to now; `on_rq` and `running` say
+    /// what the task did until now. True if the runqueue's changed.
+    pub(crate) fn update_load_avg(&mut self, cpu: usize, task: u32, on_rq: bool, running: bool) -> bool {
+        let clock = self.update_rq_clock(cpu);
+        let p = &mut self.tasks[task as usize].policy;
+        if p.avg.last_update_time != 0 {
+            System::update_load_avg_se(clock, p, on_rq, running);
+        }
+        self.update_cfs_rq(cpu, clock)
+    }
+
+    /// Brings a runqueue's averages to its clock.
+    pub(crate) fn update_cfs_rq(&mut self, cpu: usize, clock: u64) -> bool {
+        // the current task counts as running until it is switched out
+        let running = self.cpus[cpu].curr.is_some_and(|t| self.tasks[t as usize].state != State::Dead);
+        self.sys.update_cfs_rq_load_avg(clock, cpu, running)
+    }
+
+    /// Gives the load of `cpu`'s runqueue to the task group, if it has changed by more
+    /// than 1/64. `by` is the CPU that does it, and waits for the group's line.
+    pub(crate) fn update_tg_load_avg(&mut self, cpu: usize, by: usize) {
+        if !self.task_group {
+            return;
+        }
+        let load = self.sys.cpu[cpu].avg.load_avg;
+        let c = &self.cpus[cpu];
+        if self.feature(Feature::TG_LOAD_AVG_RATELIMIT) && self.now - c.tg_updated_at < TG_UPDATE_NS {
+            return;
+        }
+        if load.abs_diff(c.tg_load_avg_contrib) > c.tg_load_avg_contrib / 64 {
+            let at = self.local_now(by);
+            let wait = self.tg_load_avg.write(&self.distances, by, at);
+            self.cpus[cpu].tg_load_avg_contrib = load;
+            self.cpus[cpu].tg_updated_at = self.now;
+            self.charge_tg(by, wait);
+        }
+    }
+
+    /// A group's share of a CPU follows the group's load average, so every enqueue and dequeue reads it.
+    pub(crate) fn update_cfs_group(&mut self, by: usize) {
+        if self.task_group {
+            let at = self.local_now(by);
+            let wait = self.tg_load_avg.read(&self.distances, by, at);
+            self.charge_tg(by, wait);
+        }
+    }
+
+    fn charge_tg(&mut self, cpu: usize, wait: u64) {
+        self.counters.time.tg_load_avg += wait;
+        self.charge_stall(cpu, wait);
+    }
+
+    /// A task becomes runnable on `cpu`: its load counts there from now on.
+    /// `by` is the CPU that does the work.
+    pub(crate) fn account_enqueue(&mut self, cpu: usize, task: u32, by: usize) {
+        let decayed = self.update_load_avg(cpu, task, false, false);
+        let p = &mut self.tasks[task as usize].policy;
+        let attach = p.avg.last_update_time == 0;
+        if attach {
+            self.sys.attach_entity_load_avg(cpu, p);
+        }
+        self.sys.util_est_enqueue(cpu, p);
+        if attach || decayed {
+            self.update_tg_load_avg(cpu, by);
+        }
+        let weight = self.tasks[task as usize].policy.weight;
+        let rq = &mut self.sys.cpu[cpu];
+        rq.load_weight += u64::from(weight);
+        rq.nr_running += 1;
+        rq.cfs_nr_running += 1;
+        if rq.nr_running == 2 {
+            self.sys.overloaded = 1;
+        }
+        self.update_cfs_group(by);
+    }
+
+    /// A task stops to be runnable on `cpu`. `running` if it ran until now.
+    pub(crate) fn account_dequeue(&mut self, cpu: usize, task: u32, running: bool, by: usize) {
+        let decayed = self.update_load_avg(cpu, task, true, running);
+        if decayed {
+            self.update_tg_load_avg(cpu, by);
+        }
+        let p = &self.tasks[task as usize].policy;
+        let rq = &mut self.sys.cpu[cpu];
+        rq.load_weight -= u64::from(p.weight);
+        rq.nr_running -= 1;
+        rq.cfs_nr_running -= 1;
+        self.update_cfs_group(by);
+    }
+}

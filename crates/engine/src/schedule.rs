@@ -1,0 +1,207 @@
+//! schedule(): taking a task off a CPU and putting the next one on.
+
+use crate::cpu::Activity;
+use crate::eevdf::Entity;
+use crate::segment::Work;
+use crate::sim::Simulation;
+use crate::task::State;
+use crate::trace::Leaving;
+use coreward_policy::Feature;
+
+impl Simulation<'_> {
+    /// The current task as far as it competes for the CPU: not if it has just blocked.
+    pub(crate) fn running_entity(&self, cpu: usize) -> Option<Entity> {
+        let t = &self.tasks[self.cpus[cpu].curr? as usize];
+        (t.state == State::Running).then_some(t.se)
+    }
+
+    /// Interrupts the current task in the middle of its op.
+    pub(crate) fn preempt(&mut self, cpu: usize) {
+        let curr = self.cpus[cpu].curr.expect("only a running task is preempted");
+        let left = self.cpus[cpu].segment.remaining(self.now);
+        self.tasks[curr as usize].left = Some(left);
+        self.schedule(cpu);
+    }
+
+    /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
+    pub(crate) fn schedule(&mut self, cpu: usize) {
+        self.lock_rq(cpu, cpu);
+        self.schedstat[cpu].sched_count += 1;
+        self.cpus[cpu].need_resched = false;
+        self.update_curr(cpu);
+        let prev = self.cpus[cpu].curr;
+        let wants_to_run = self.running_entity(cpu).is_some();
+        if let Some(prev) = prev.filter(|_| !wants_to_run) {
+            self.dequeue_task(cpu, prev);
+        }
+        let next = self.pick_next_task(cpu);
+        match (prev, next) {
+            (Some(_), None) if wants_to_run => {
+                self.unlock_rq(cpu, cpu);
+                self.resume(cpu);
+            }
+            (_, Some(next)) => self.context_switch(cpu, prev, next),
+            (_, None) => self.go_idle(cpu, prev),
+        }
+    }
+
+    /// The task to switch to; None if the current one goes on, or if there is none.
+    fn pick_next_task(&mut self, cpu: usize) -> Option<u32> {
+        loop {
+            let curr = self.running_entity(cpu);
+            if self.cpus[cpu].rq.is_empty() && curr.is_none() && !self.sched_balance_newidle(cpu) {
+                return None;
+            }
+            let parity = self.feature(Feature::RUN_TO_PARITY);
+            let picked = self.cpus[cpu].rq.pick_eevdf(curr.as_ref(), parity);
+            match picked {
+                Some(task) if self.tasks[task as usize].delayed => self.finish_delayed_dequeue(cpu, task),
+                _ => return picked,
+            }
+        }
+    }
+
+    /// The current task leaves the queue because it sleeps or ends. With DELAY_DEQUEUE
+    /// a sleeper that owes time stays queued until the others have caught up.
+    fn dequeue_task(&mut self, cpu: usize, task: u32) {
+        self.charge_work(cpu, self.costs.dequeue_ns);
+        let dead = self.tasks[task as usize].state == State::Dead;
+        self.sys.util_est_dequeue(cpu, &self.tasks[task as usize].policy);
+        let se = self.tasks[task as usize].se;
+        if !dead && self.delays_dequeue(cpu, &se) {
+            self.update_load_avg(cpu, task, true, true);
+            self.tasks[task as usize].delayed = true;
+            self.cpus[cpu].rq.enqueue(task, &se);
+        } else {
+            let (slice, tick) = (self.base_slice_ns, self.tick_ns);
+            let rq = &self.cpus[cpu].rq;
+            rq.update_entity_lag(&mut self.tasks[task as usize].se, Some(&se), slice, tick);
+            self.account_dequeue(cpu, task, true, cpu);
+        }
+        if dead {
+            let p = &mut self.tasks[task as usize].policy;
+            self.sys.remove_entity_load_avg(cpu, p);
+        } else {
+            self.sys.util_est_update(cpu, &mut self.tasks[task as usize].policy);
+        }
+    }
+
+    fn delays_dequeue(&self, cpu: usize, se: &Entity) -> bool {
+        self.feature(Feature::DELAY_DEQUEUE) && !self.cpus[cpu].rq.entity_eligible(se.vruntime, Some(se))
+    }
+
+    /// A delayed sleeper has been picked, so it has caught up: now it leaves the queue.
+    fn finish_delayed_dequeue(&mut self, cpu: usize, task: u32) {
+        self.charge_work(cpu, self.costs.dequeue_ns);
+        let (slice, tick) = (self.base_slice_ns, self.tick_ns);
+        let curr = self.running_entity(cpu);
+        let t = &mut self.tasks[task as usize];
+        let rq = &mut self.cpus[cpu].rq;
+        rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
+        rq.dequeue(task, &t.se);
+        t.delayed = false;
+        if self.feature(Feature::DELAY_ZERO) {
+            let t = &mut self.tasks[task as usize];
+            t.se.vlag = t.se.vlag.min(0);
+        }
+        self.account_dequeue(cpu, task, false, cpu);
+    }
+
+    fn context_switch(&mut self, cpu: usize, prev: Option<u32>, next: u32) {
+        if let Some(prev) = prev {
+            self.put_prev_task(cpu, prev);
+        }
+        self.set_next_task(cpu, next);
+        self.count_switch(cpu, prev, Some(next));
+        self.charge_work(cpu, self.costs.context_switch_ns);
+        self.unlock_rq(cpu, cpu);
+        self.refill_caches(cpu, next);
+        self.resume(cpu);
+    }
+
+    pub(crate) fn put_prev_task(&mut self, cpu: usize, prev: u32) {
+        if self.tasks[prev as usize].state == State::Running {
+            self.update_load_avg(cpu, prev, true, true);
+            let t = &mut self.tasks[prev as usize];
+            t.state = State::Queued;
+            self.cpus[cpu].rq.enqueue(prev, &t.se);
+            self.set_waiting(true);
+        }
+        self.cpus[cpu].curr = None;
+    }
+
+    fn set_next_task(&mut self, cpu: usize, next: u32) {
+        if self.cpus[cpu].activity == Activity::Waking {
+            self.sys.cpu[cpu].curr_is_idle = 0;
+        }
+        self.update_load_avg(cpu, next, true, false);
+        self.sys.update_misfit_status(Some(&self.tasks[next as usize].policy), cpu);
+        let now = self.now;
+        let t = &mut self.tasks[next as usize];
+        self.cpus[cpu].rq.dequeue(next, &t.se);
+        t.se.picked_deadline = t.se.deadline;
+        t.state = State::Running;
+        t.policy.exec_start = now;
+        self.cpus[cpu].curr = Some(next);
+        self.cpus[cpu].exec_start = now;
+        self.set_waiting(false);
+    }
+
+    /// Counts the switch; its latency ends when the switch does.
+    fn count_switch(&mut self, cpu: usize, prev: Option<u32>, next: Option<u32>) {
+        let mut leaving = Leaving::Preempted;
+        if let Some(prev) = prev {
+            leaving = match self.tasks[prev as usize].state {
+                State::Queued => Leaving::Preempted,
+                State::Dead => Leaving::Exited,
+                _ => Leaving::Blocked,
+            };
+            match leaving {
+                Leaving::Preempted => self.counters.switches_involuntary += 1,
+                _ => self.counters.switches_voluntary += 1,
+            }
+        }
+        if let Some(next) = next {
+            let at = self.local_now(cpu) + self.costs.context_switch_ns;
+            let s = &mut self.schedstat[cpu];
+            s.pcount += 1;
+            if let Some(woken) = self.tasks[next as usize].woken_at.take() {
+                self.counters.latency.record(at - woken);
+                s.run_delay += at - woken;
+            }
+        } else {
+            self.schedstat[cpu].sched_goidle += 1;
+        }
+        let pid = |t: Option<u32>| t.map_or(0, |t| self.tasks[t as usize].policy.pid);
+        let (prev, next) = (pid(prev), pid(next));
+        self.trace.switch(self.now, cpu, prev, leaving, next);
+    }
+
+    /// The task that was switched in finds the caches as the others left them.
+    fn refill_caches(&mut self, cpu: usize, task: u32) {
+        let footprint = self.workload.footprint;
+        let t = &mut self.tasks[task as usize];
+        let stall = self.caches.refill(&self.distances, &mut t.residence, cpu, footprint.private_bytes)
+            + self.caches.refill_shared(cpu, t.process, footprint.shared_bytes);
+        self.counters.time.refill += stall;
+        self.charge_stall(cpu, stall);
+    }
+
+    /// Nothing to run: the switch to idle takes what is pending, then the CPU is idle.
+    fn go_idle(&mut self, cpu: usize, prev: Option<u32>) {
+        if let Some(prev) = prev {
+            self.put_prev_task(cpu, prev);
+            self.count_switch(cpu, Some(prev), None);
+            self.charge_work(cpu, self.costs.context_switch_ns);
+        }
+        self.unlock_rq(cpu, cpu);
+        self.begin_segment(cpu, Activity::GoingIdle, Work::default());
+    }
+
+    /// sched_yield: the task forfeits the rest of its request.
+    pub(crate) fn yield_task(&mut self, cpu: usize, task: u32) {
+        self.update_curr(cpu);
+        let t = &mut self.tasks[task as usize];
+        t.se.forfeit(self.base_slice_ns);
+    }
+}

@@ -1,0 +1,421 @@
+//! The state of a simulation and its event loop.
+
+use crate::cache::Caches;
+use crate::channel::Channel;
+use crate::contention::{Distances, SharedLine};
+use crate::counters::Counters;
+use crate::cpu::{Activity, Cpu};
+use crate::queue::{EventQueue, NEVER};
+use crate::segment::{Segment, Work};
+use crate::system::{self, PolicySettings, TooLarge};
+use crate::task::{State, Task};
+use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
+use coreward_machine::{Costs, IdleState, Machine, Topology};
+use coreward_metrics::{LatencyHistogram, Metrics};
+use coreward_policy::{CpuMask, Feature, Reason, System, Task as PolicyTask, Tunable};
+use coreward_workload::Workload;
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Simulated time at which a run begins: not 0, which a load average takes for "never updated".
+const START_NS: u64 = 1 << 20;
+
+/// How to run a workload on a machine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Features and tunables of the policy.
+    pub policy: PolicySettings,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Run the workload in a task group of its own, as a login session or a
+    /// service does; false: in the root group, which has no shared load average.
+    pub task_group: bool,
+    /// Simulated time at which a run is given up, in ns.
+    pub limit_ns: u64,
+}
+
+/// Why a simulation could not be run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SimError {
+    /// The policy has no room for the machine.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// All tasks wait for each other.
+    #[error("the workload is stuck at {at_ns} ns: {waiting} tasks wait and nothing will wake them")]
+    Deadlock {
+        /// When, in simulated ns.
+        at_ns: u64,
+        /// How many tasks are left.
+        waiting: usize,
+    },
+    /// The limit was reached.
+    #[error("the workload did not end within {limit_ns} ns of simulated time")]
+    Limit {
+        /// The limit.
+        limit_ns: u64,
+    },
+}
+
+/// What a run yields.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The metrics of the measured part.
+    pub metrics: Metrics,
+    /// How often each reason decided a placement or balance, in the order of [`Reason::all`].
+    pub reasons: Vec<u64>,
+    /// Wakeup latencies, ns.
+    pub wakeup_latency: LatencyHistogram,
+    /// Scheduling events of the whole run: wakeups, switches, ticks, timers.
+    pub events: u64,
+    /// Counters of each CPU, of the whole run.
+    pub schedstat: Vec<CpuSchedstat>,
+    /// Simulated time at the end, ns.
+    pub end_ns: u64,
+}
+
+impl Outcome {
+    /// The reasons that occurred, with how often.
+    pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        Reason::all().zip(&self.reasons).filter(|(_, n)| **n > 0).map(|(r, n)| (r, *n))
+    }
+}
+
+/// One workload on one machine under one policy.
+pub struct Simulation<'a> {
+    pub(crate) now: u64,
+    pub(crate) sys: System,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) workload: &'a Workload,
+    pub(crate) costs: Costs,
+    pub(crate) idle_states: &'a [IdleState],
+    pub(crate) distances: Distances,
+    pub(crate) caches: Caches,
+    pub(crate) tg_load_avg: SharedLine,
+    pub(crate) counters: Counters,
+    pub(crate) schedstat: Vec<CpuSchedstat>,
+    pub(crate) trace: &'a mut dyn Trace,
+    pub(crate) rng: Pcg64Mcg,
+    /// What the idle task of each CPU is to the policy, as a waker.
+    pub(crate) swappers: Vec<PolicyTask>,
+    pub(crate) all_cpus: CpuMask,
+    pub(crate) nohz_idle: CpuMask,
+    pub(crate) nohz_next_balance: u64,
+    pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
+    pub(crate) task_group: bool,
+    /// EEVDF's request size after scaling by the number of CPUs.
+    pub(crate) base_slice_ns: u64,
+    pub(crate) tick_ns: u64,
+    pub(crate) line_bytes: u64,
+    pub(crate) nr_live: usize,
+    pub(crate) nr_idle: u64,
+    pub(crate) nr_waiting: u64,
+    pub(crate) conservation_at: u64,
+    pub(crate) marked_start: Option<u64>,
+    pub(crate) measured: Option<Measured>,
+    pub(crate) events_before: u64,
+    queue: EventQueue,
+    limit_ns: u64,
+    smt_pct: u64,
+}
+
+/// The counters at the end of the measured part.
+pub(crate) struct Measured {
+    pub(crate) metrics: Metrics,
+    pub(crate) reasons: Vec<u64>,
+    pub(crate) latency: LatencyHistogram,
+}
+
+impl<'a> Simulation<'a> {
+    /// Prepares a run. `topology` has to be built from `machine`.
+    ///
+    /// # Errors
+    /// The machine has more domains than the policy has room for.
+    pub fn new(
+        machine: &'a Machine,
+        topology: &Topology,
+        workload: &'a Workload,
+        settings: &Settings,
+        trace: &'a mut dyn Trace,
+    ) -> Result<Self, SimError> {
+        let sys = system::build(machine, topology, &settings.policy, START_NS)?;
+        let nr_cpus = machine.nr_cpus();
+        let cpus: Vec<Cpu> = (0..nr_cpus)
+            .map(|cpu| Cpu::new(machine.smt_mask(cpu).iter().filter(|c| *c != cpu).collect(), START_NS))
+            .collect();
+        let all_cpus = CpuMask { bits: *machine.all_cpus().words() };
+        let base_slice = sys.tunable(Tunable::base_slice_ns) as u64;
+        let schedstat = (0..nr_cpus)
+            .map(|cpu| CpuSchedstat {
+                domains: vec![DomainSchedstat::default(); topology.cpu_domains[cpu].len()],
+                ..CpuSchedstat::default()
+            })
+            .collect();
+        let mut sim = Simulation {
+            now: START_NS,
+            cpus,
+            tasks: Vec::new(),
+            channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
+            workload,
+            costs: machine.costs.clone(),
+            idle_states: &machine.idle_states,
+            distances: Distances::new(machine),
+            caches: Caches::new(machine),
+            tg_load_avg: SharedLine::new(nr_cpus, machine.nr_llcs()),
+            counters: Counters::new(),
+            schedstat,
+            trace,
+            rng: Pcg64Mcg::seed_from_u64(settings.seed),
+            swappers: vec![PolicyTask::default(); nr_cpus],
+            all_cpus,
+            nohz_idle: all_cpus,
+            nohz_next_balance: 0,
+            sleepers: BinaryHeap::new(),
+            task_group: settings.task_group,
+            // sysctl_sched_tunable_scaling, logarithmic: 1 + log2 of at most 8 CPUs
+            base_slice_ns: base_slice * u64::from(1 + nr_cpus.min(8).ilog2()),
+            tick_ns: 1_000_000_000 / u64::from(machine.hz),
+            line_bytes: machine.caches.line_bytes.max(1),
+            nr_live: 0,
+            nr_idle: nr_cpus as u64,
+            nr_waiting: 0,
+            conservation_at: START_NS,
+            marked_start: None,
+            measured: None,
+            events_before: 0,
+            queue: EventQueue::new(nr_cpus + 1),
+            limit_ns: settings.limit_ns,
+            smt_pct: machine.costs.smt_pct,
+            sys,
+        };
+        sim.start();
+        Ok(sim)
+    }
+
+    /// The first task begins on a CPU of the machine, as if a shell there had started it.
+    fn start(&mut self) {
+        let cpu = self.random(self.cpus.len() as u32) as usize;
+        let task = self.new_task(0, 0, true, None, cpu);
+        self.wake_up_new_task(task, cpu);
+        self.reprogram(cpu);
+    }
+
+    /// Runs to the end of the workload.
+    ///
+    /// # Errors
+    /// The workload is stuck, or does not end within the limit.
+    pub fn run(mut self) -> Result<Outcome, SimError> {
+        while self.nr_live > 0 {
+            let (time, slot) = self.queue.next();
+            if time == NEVER {
+                return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live });
+            }
+            if time - START_NS > self.limit_ns {
+                return Err(SimError::Limit { limit_ns: self.limit_ns });
+            }
+            self.now = time;
+            if slot == self.cpus.len() {
+                self.expire_sleepers();
+            } else {
+                self.cpu_event(slot);
+            }
+        }
+        Ok(self.outcome())
+    }
+
+    fn cpu_event(&mut self, cpu: usize) {
+        let c = &self.cpus[cpu];
+        if c.ipi_at == self.now {
+            self.cpus[cpu].ipi_at = NEVER;
+            self.counters.timers += 1;
+            self.interrupted(cpu);
+        } else if c.tick_at == self.now {
+            self.counters.ticks += 1;
+            self.tick(cpu);
+        } else {
+            self.counters.timers += 1;
+            match c.activity {
+                Activity::Task => self.finish_op(cpu),
+                Activity::GoingIdle => self.enter_idle(cpu),
+                Activity::Waking => self.leave_idle(cpu),
+                Activity::Idle => {}
+            }
+        }
+        self.reprogram(cpu);
+    }
+
+    /// Tells the event queue when `cpu` wants to be called next.
+    pub(crate) fn reprogram(&mut self, cpu: usize) {
+        self.queue.set(cpu, self.cpus[cpu].next_event().min(NEVER));
+    }
+
+    pub(crate) fn reprogram_sleepers(&mut self) {
+        let next = self.sleepers.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        self.queue.set(self.cpus.len(), next);
+    }
+
+    fn outcome(mut self) -> Outcome {
+        let events = self.events_before + self.counters.events();
+        let measured = self.measured.take().unwrap_or_else(|| self.measure());
+        Outcome {
+            metrics: measured.metrics,
+            reasons: measured.reasons,
+            wakeup_latency: measured.latency,
+            events,
+            schedstat: self.schedstat,
+            end_ns: self.now - START_NS,
+        }
+    }
+
+    /// The counters as they are now. Without a marked start, the run began at 0.
+    pub(crate) fn measure(&mut self) -> Measured {
+        self.settle_busy();
+        self.settle_conservation();
+        let runtime = self.now - self.marked_start.unwrap_or(START_NS);
+        let metrics = self.counters.metrics(runtime, self.workload.messages, self.workload.extrapolation);
+        Measured {
+            metrics,
+            reasons: self.counters.reasons.clone(),
+            latency: self.counters.latency.clone(),
+        }
+    }
+
+    /// The measured part begins: what was counted so far is start-up.
+    pub(crate) fn mark_start(&mut self) {
+        self.settle_busy();
+        self.settle_conservation();
+        self.events_before += self.counters.events();
+        self.counters = Counters::new();
+        self.marked_start = Some(self.now);
+    }
+
+    fn settle_busy(&mut self) {
+        for c in &mut self.cpus {
+            if c.activity != Activity::Idle {
+                self.counters.busy_ns += self.now - c.busy_since;
+                c.busy_since = self.now;
+            }
+        }
+    }
+
+    /// Accounts the time since idle CPUs or waiting tasks last changed: as many CPUs as
+    /// there are waiting tasks should not have been idle.
+    pub(crate) fn settle_conservation(&mut self) {
+        let violated = self.nr_idle.min(self.nr_waiting);
+        self.counters.idle_while_waiting_ns += (self.now - self.conservation_at) * violated;
+        self.conservation_at = self.now;
+    }
+
+    pub(crate) fn set_waiting(&mut self, up: bool) {
+        self.settle_conservation();
+        self.nr_waiting = if up { self.nr_waiting + 1 } else { self.nr_waiting - 1 };
+    }
+
+    // ---- time on a CPU -----------------------------------------------------
+
+    /// Full speed is 1024: the CPU's capacity, shared with busy siblings.
+    pub(crate) fn rate(&self, cpu: usize) -> u64 {
+        let capacity = u64::from(self.sys.cpu[cpu].capacity_orig);
+        match u64::from(self.cpus[cpu].active_siblings) {
+            0 => capacity,
+            // each further thread adds what the second one adds
+            n => capacity * (100 + n * (self.smt_pct - 100)) / (100 * (n + 1)),
+        }
+        .max(1)
+    }
+
+    /// The present, as `cpu` sees it in the middle of kernel work that it has begun.
+    #[inline]
+    pub(crate) fn local_now(&self, cpu: usize) -> u64 {
+        let pending = self.cpus[cpu].pending;
+        if pending.is_zero() { self.now } else { self.now + pending.duration(self.rate(cpu)) }
+    }
+
+    #[inline]
+    pub(crate) fn charge_work(&mut self, cpu: usize, ns: u64) {
+        self.cpus[cpu].pending.work += ns;
+    }
+
+    #[inline]
+    pub(crate) fn charge_stall(&mut self, cpu: usize, ns: u64) {
+        self.cpus[cpu].pending.stall += ns;
+    }
+
+    /// `cpu` is busy with what is pending and then with `work`.
+    pub(crate) fn begin_segment(&mut self, cpu: usize, activity: Activity, work: Work) {
+        let rate = self.rate(cpu);
+        let c = &mut self.cpus[cpu];
+        c.activity = activity;
+        let mut all = std::mem::take(&mut c.pending);
+        all += work;
+        c.segment = Segment::new(self.now, all, rate);
+    }
+
+    /// What is pending delays what `cpu` is busy with.
+    pub(crate) fn extend_segment(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let pending = std::mem::take(&mut c.pending);
+        if !pending.is_zero() {
+            c.segment.interrupt(self.now, pending);
+        }
+    }
+
+    /// `cpu` starts or stops to use its core: its siblings slow down or speed up.
+    pub(crate) fn core_use_changed(&mut self, cpu: usize, active: bool) {
+        for i in 0..self.cpus[cpu].siblings.len() {
+            let sibling = self.cpus[cpu].siblings[i];
+            let c = &mut self.cpus[sibling];
+            c.active_siblings = if active { c.active_siblings + 1 } else { c.active_siblings - 1 };
+            if c.activity != Activity::Idle {
+                let rate = self.rate(sibling);
+                self.cpus[sibling].segment.retime(self.now, rate);
+                self.reprogram(sibling);
+            }
+        }
+    }
+
+    // ---- small helpers -----------------------------------------------------
+
+    pub(crate) fn feature(&self, feature: Feature) -> bool {
+        self.sys.sched_feat(feature)
+    }
+
+    /// Uniform in 0..n.
+    pub(crate) fn random(&mut self, n: u32) -> u32 {
+        (u64::from(self.rng.next_u32()) * u64::from(n) >> 32) as u32
+    }
+
+    pub(crate) fn new_task(&mut self, program: u32, base: u32, process: bool, parent: Option<u32>, cpu: usize) -> u32 {
+        let id = self.tasks.len() as u32;
+        let process = match parent {
+            Some(p) if !process => self.tasks[p as usize].process,
+            _ => id,
+        };
+        let mut task = Task::new(id, program, base, process, parent, cpu, self.cpus.len() as u32);
+        task.policy.max_allowed_capacity =
+            self.sys.cpu[..self.cpus.len()].iter().map(|c| c.capacity_orig).max().unwrap_or(1024);
+        System::init_entity_runnable_average(&mut task.policy);
+        self.trace.fork(self.now, task.policy.pid, self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid));
+        self.tasks.push(task);
+        self.nr_live += 1;
+        id
+    }
+
+    fn expire_sleepers(&mut self) {
+        while let Some(&Reverse((at, task))) = self.sleepers.peek() {
+            if at > self.now {
+                break;
+            }
+            self.sleepers.pop();
+            self.counters.timers += 1;
+            // the timer fires on the CPU on which the task went to sleep
+            let cpu = self.tasks[task as usize].cpu;
+            debug_assert_eq!(self.tasks[task as usize].state, State::Sleeping);
+            self.timer_interrupt(cpu, task);
+        }
+        self.reprogram_sleepers();
+    }
+}

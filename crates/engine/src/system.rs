@@ -1,0 +1,162 @@
+//! The policy's state of a machine, as it is before the first task.
+
+use coreward_machine::{Machine, SdFlags, Topology};
+use coreward_policy::layout::{MASK_WORDS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NONE};
+use coreward_policy::{CpuMask, CpuSd, Domain, Group, Llc, System, Tunable};
+
+/// A machine that the policy has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// More domains than [`MAX_DOMAINS`].
+    #[error("the machine has {0} sched domains (allowed: up to {MAX_DOMAINS})")]
+    Domains(usize),
+    /// More groups than [`MAX_GROUPS`].
+    #[error("the machine has {0} sched groups (allowed: up to {MAX_GROUPS})")]
+    Groups(usize),
+    /// More levels than [`MAX_LEVELS`].
+    #[error("a CPU has {0} sched domains (allowed: up to {MAX_LEVELS})")]
+    Levels(usize),
+}
+
+/// How a policy is set: features and tunables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySettings {
+    /// Bit i: the i-th of [`coreward_policy::FEATURES`] is on.
+    pub features: u64,
+    /// In the order of [`coreward_policy::TUNABLES`].
+    pub tunables: [i64; coreward_policy::NR_TUNABLES],
+}
+
+fn mask(set: &coreward_machine::CpuSet) -> CpuMask {
+    CpuMask { bits: *set.words() }
+}
+
+/// Builds the policy's state at `now`: `topology` has to be built from `machine`.
+pub(crate) fn build(machine: &Machine, topology: &Topology, settings: &PolicySettings, now: u64) -> Result<System, TooLarge> {
+    if topology.domains.len() > MAX_DOMAINS {
+        return Err(TooLarge::Domains(topology.domains.len()));
+    }
+    let nr_groups: usize = topology.domains.iter().map(|d| d.groups.len()).sum();
+    if nr_groups > MAX_GROUPS {
+        return Err(TooLarge::Groups(nr_groups));
+    }
+    let mut sys = System::default();
+    sys.nr_cpus = machine.nr_cpus() as u32;
+    sys.mask_words = machine.nr_cpus().div_ceil(64).min(MASK_WORDS) as u32;
+    sys.nr_llcs = machine.nr_llcs() as u32;
+    sys.tick_ns = 1_000_000_000 / machine.hz;
+    sys.features = settings.features;
+    sys.tunable = settings.tunables;
+    let first_group = add_domains(&mut sys, machine, topology);
+    add_llcs(&mut sys, machine);
+    for cpu in 0..machine.nr_cpus() {
+        let levels = topology.cpu_domains[cpu].len();
+        if levels > MAX_LEVELS {
+            return Err(TooLarge::Levels(levels));
+        }
+        add_cpu(&mut sys, machine, topology, &first_group, cpu);
+        sys.cpu[cpu].avg.last_update_time = now;
+    }
+    Ok(sys)
+}
+
+/// Copies domains, and each domain's groups one after the other; returns where each domain's start.
+fn add_domains(sys: &mut System, machine: &Machine, topology: &Topology) -> Vec<u32> {
+    let mut next = 0;
+    let mut first_group = Vec::new();
+    for (i, d) in topology.domains.iter().enumerate() {
+        let flags = d.flags.bits();
+        let llc = if d.flags.contains(SdFlags::SHARE_LLC) {
+            d.span.first().map_or(NONE, |cpu| machine.cpus[cpu].llc as u32)
+        } else {
+            NONE
+        };
+        sys.domain[i] = Domain {
+            span: mask(&d.span),
+            flags,
+            level: d.level,
+            weight: d.span.len() as u32,
+            imbalance_pct: d.imbalance_pct,
+            busy_factor: d.busy_factor,
+            min_interval_ms: d.min_interval_ms,
+            max_interval_ms: d.max_interval_ms,
+            cache_nice_tries: d.cache_nice_tries,
+            imb_numa_nr: d.imb_numa_nr,
+            nr_groups: d.groups.len() as u32,
+            first_group: next,
+            llc,
+        };
+        first_group.push(next);
+        for group in &d.groups {
+            let g = &topology.groups[*group];
+            sys.group[next as usize] = Group {
+                span: mask(&g.span),
+                balance_mask: mask(&g.balance_mask),
+                weight: g.weight,
+                cores: g.cores,
+                flags: g.flags.bits(),
+                capacity: g.capacity,
+                min_capacity: g.min_capacity,
+                max_capacity: g.max_capacity,
+                imbalance: 0,
+                pad: 0,
+            };
+            next += 1;
+        }
+    }
+    first_group
+}
+
+fn add_llcs(sys: &mut System, machine: &Machine) {
+    for cpu in &machine.cpus {
+        sys.llc[cpu.llc].weight += 1;
+        sys.llc[cpu.llc].domain = NONE;
+    }
+    for llc in 0..machine.nr_llcs() {
+        let weight = sys.llc[llc].weight;
+        // an idle machine: everything may be looked at, and every core is idle
+        sys.llc[llc] = Llc { has_idle_cores: 1, nr_idle_scan: weight, ..sys.llc[llc] };
+    }
+}
+
+fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group: &[u32], cpu: usize) {
+    let place = &machine.cpus[cpu];
+    let smt = machine.smt_mask(cpu);
+    sys.smt_mask[cpu] = mask(&smt);
+    sys.smt_present |= u32::from(smt.len() > 1);
+    let rq = &mut sys.cpu[cpu];
+    rq.capacity_orig = place.capacity;
+    rq.capacity = place.capacity;
+    rq.llc = place.llc as u32;
+    rq.core = smt.first().unwrap_or(cpu) as u32;
+    rq.curr_is_idle = 1;
+    rq.nr_sd = topology.cpu_domains[cpu].len() as u32;
+    rq.asym_sd = NONE;
+    // as the kernel starts a runqueue: half a millisecond each (sched_init)
+    let cost = sys.tunable[Tunable::migration_cost_ns as usize] as u64;
+    let rq = &mut sys.cpu[cpu];
+    rq.avg_idle = 2 * cost;
+    rq.max_idle_balance_cost = cost;
+    rq.idle_stamp = 0;
+    for (level, &domain) in topology.cpu_domains[cpu].iter().enumerate() {
+        let d = &topology.domains[domain];
+        sys.cpu_sd[cpu][level] = CpuSd {
+            balance_interval_ms: d.min_interval_ms,
+            domain: domain as u32,
+            local_group: first_group[domain] + topology.local_position(d, cpu) as u32,
+            ..CpuSd::default()
+        };
+        if d.flags.contains(SdFlags::SHARE_LLC) {
+            sys.llc[place.llc].domain = domain as u32;
+        }
+        if d.flags.contains(SdFlags::CLUSTER) {
+            sys.cluster_present = 1;
+        }
+        if d.flags.contains(SdFlags::ASYM_CPUCAPACITY_FULL) && sys.cpu[cpu].asym_sd == NONE {
+            sys.cpu[cpu].asym_sd = domain as u32;
+        }
+    }
+    for level in topology.cpu_domains[cpu].len()..MAX_LEVELS {
+        sys.cpu_sd[cpu][level].domain = NONE;
+    }
+}

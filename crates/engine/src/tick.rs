@@ -1,0 +1,20 @@
+//! The scheduler's tick. Idle CPUs have none (NOHZ idle).
+
+use crate::sim::Simulation;
+
+impl Simulation<'_> {
+    pub(crate) fn tick(&mut self, cpu: usize) {
+        self.cpus[cpu].tick_at += self.tick_ns;
+        self.charge_work(cpu, self.costs.tick_ns);
+        if let Some(curr) = self.cpus[cpu].curr {
+            self.update_curr(cpu);
+            if self.update_load_avg(cpu, curr, self.running_entity(cpu).is_some(), true) {
+                self.update_tg_load_avg(cpu, cpu);
+            }
+            self.update_cfs_group(cpu);
+            self.sys.update_misfit_status(Some(&self.tasks[curr as usize].policy), cpu);
+        }
+        self.sched_balance_trigger(cpu);
+        self.after_interrupt(cpu);
+    }
+}

@@ -1,0 +1,81 @@
+//! What an observer of a run sees: the events that tracepoints would fire on,
+//! and the counters that `/proc/schedstat` would show.
+
+/// How a task leaves a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It wants to run on.
+    Preempted,
+    /// It waits for something.
+    Blocked,
+    /// It has ended.
+    Exited,
+}
+
+/// Sees the scheduling events of a run. Times are in ns; task 0 is the idle task.
+pub trait Trace {
+    /// A task was created.
+    fn fork(&mut self, now: u64, pid: i32, process: i32);
+    /// A task was woken on `cpu` and will run on `target`; `new` for its first time.
+    fn waking(&mut self, now: u64, cpu: usize, waker: i32, pid: i32, target: usize, new: bool);
+    /// A task moved between CPUs.
+    fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize);
+    /// A CPU switched tasks.
+    fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32);
+}
+
+/// Sees nothing.
+pub struct NoTrace;
+
+impl Trace for NoTrace {
+    fn fork(&mut self, _: u64, _: i32, _: i32) {}
+    fn waking(&mut self, _: u64, _: usize, _: i32, _: i32, _: usize, _: bool) {}
+    fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
+    fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
+}
+
+/// A CPU's counters as `/proc/schedstat` has them.
+#[derive(Clone, Debug, Default)]
+pub struct CpuSchedstat {
+    /// Calls of schedule().
+    pub sched_count: u64,
+    /// Of these, with the idle task as the next.
+    pub sched_goidle: u64,
+    /// Wakeups by this CPU.
+    pub ttwu_count: u64,
+    /// Of these, of tasks that were last on this CPU and stay.
+    pub ttwu_local: u64,
+    /// Time that tasks ran here, ns.
+    pub rq_cpu_time: u64,
+    /// Time that tasks waited here, ns.
+    pub run_delay: u64,
+    /// Time slices run here.
+    pub pcount: u64,
+    /// Its domains, lowest first.
+    pub domains: Vec<DomainSchedstat>,
+}
+
+/// A domain's balance counters, by what the CPU was doing: busy, idle, newly idle.
+#[derive(Clone, Debug, Default)]
+pub struct DomainSchedstat {
+    /// Attempts.
+    pub lb_count: [u64; 3],
+    /// Found to be balanced.
+    pub lb_balanced: [u64; 3],
+    /// Wanted to move tasks and could not.
+    pub lb_failed: [u64; 3],
+    /// Sum of the imbalances found.
+    pub lb_imbalance: [u64; 3],
+    /// Tasks moved.
+    pub lb_gained: [u64; 3],
+    /// No busiest queue.
+    pub lb_nobusyq: [u64; 3],
+    /// No busiest group.
+    pub lb_nobusyg: [u64; 3],
+    /// Active balances.
+    pub alb_pushed: u64,
+    /// Wakeups that moved a task over this domain.
+    pub ttwu_move_affine: u64,
+    /// Wakeups of tasks last run elsewhere in this domain.
+    pub ttwu_wake_remote: u64,
+}

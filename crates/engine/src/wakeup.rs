@@ -1,0 +1,285 @@
+//! Waking tasks: choosing a CPU, getting the task onto its queue, telling that CPU.
+
+use crate::contention::Distance;
+use crate::cpu::Activity;
+use crate::sim::Simulation;
+use crate::task::State;
+use coreward_policy::layout::{TASK_SCHED_IDLE, WF_FORK, WF_SYNC, WF_TTWU};
+use coreward_policy::{Decision, Feature, Placement};
+
+impl Simulation<'_> {
+    /// Wakes `task` from `cpu`, which pays for it. `sync`: the waker is about to sleep.
+    pub(crate) fn try_to_wake_up(&mut self, task: u32, cpu: usize, sync: bool) {
+        if self.tasks[task as usize].state != State::Sleeping {
+            return;
+        }
+        let before = self.local_now(cpu);
+        self.counters.wakeups += 1;
+        self.schedstat[cpu].ttwu_count += 1;
+        self.charge_work(cpu, self.costs.wakeup_ns);
+        self.tasks[task as usize].woken_at = Some(self.now);
+        if self.tasks[task as usize].delayed {
+            self.ttwu_runnable(task, cpu);
+        } else {
+            let prev = self.tasks[task as usize].cpu;
+            let flags = WF_TTWU | if sync { WF_SYNC } else { 0 };
+            let target = self.select_task_rq(task, cpu, prev, flags);
+            self.trace_waking(task, cpu, target, false);
+            if target == prev {
+                self.schedstat[cpu].ttwu_local += u64::from(target == cpu);
+            } else {
+                self.set_task_cpu(task, target, cpu);
+            }
+            self.tasks[task as usize].state = State::Waking;
+            if self.ttwu_queue_cond(target, cpu) {
+                self.ttwu_queue_wakelist(task, target, cpu);
+            } else {
+                self.ttwu_do_activate(task, target, cpu);
+            }
+        }
+        self.counters.time.wakeup += self.local_now(cpu) - before;
+    }
+
+    /// Has the policy choose a CPU, and charges `cpu` for what it looked at.
+    fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
+        let random = if self.tasks.len() == 1 { 0 } else { self.random(u32::MAX) };
+        let request = Placement { this_cpu: cpu, prev_cpu: prev, wake_flags, in_task: self.cpus[cpu].curr.is_some(), now: self.now, random };
+        let curr = self.cpus[cpu].curr.filter(|c| *c != task);
+        let d: Decision = match curr {
+            Some(curr) => {
+                let [p, waker] = self
+                    .tasks
+                    .get_disjoint_mut([task as usize, curr as usize])
+                    .expect("two tasks that exist");
+                self.sys.select_task_rq_fair(&request, &mut p.policy, Some(&mut waker.policy), &self.all_cpus)
+            }
+            None => {
+                let p = &mut self.tasks[task as usize].policy;
+                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), &self.all_cpus)
+            }
+        };
+        self.counters.record(&d);
+        self.charge_work(cpu, u64::from(d.cpus_scanned) * self.costs.scan_cpu_ns);
+        d.cpu as usize
+    }
+
+    /// A sleeping or new task changes CPUs; `by` is where that is decided.
+    fn set_task_cpu(&mut self, task: u32, to: usize, by: usize) {
+        let t = &mut self.tasks[task as usize];
+        let from = t.cpu;
+        // a new task is not accounted anywhere yet
+        if t.policy.avg.last_update_time != 0 {
+            self.sys.remove_entity_load_avg(from, &mut t.policy);
+            t.policy.avg.last_update_time = 0;
+        }
+        t.cpu = to;
+        self.count_migration(task, from, to, by);
+    }
+
+    pub(crate) fn count_migration(&mut self, task: u32, from: usize, to: usize, by: usize) {
+        let distance = self.distances.between(from, to);
+        if distance != Distance::Same {
+            self.counters.migrations[distance as usize] += 1;
+            self.trace.migrate(self.now, by, self.tasks[task as usize].policy.pid, from, to);
+        }
+    }
+
+    /// Should the target do the queueing itself? Yes across caches, and if it is idle.
+    fn ttwu_queue_cond(&self, target: usize, cpu: usize) -> bool {
+        if !self.feature(Feature::TTWU_QUEUE) {
+            return false;
+        }
+        self.distances.between(target, cpu) > Distance::Llc
+            || (target != cpu && self.sys.cpu[target].nr_running == 0)
+    }
+
+    fn ttwu_queue_wakelist(&mut self, task: u32, target: usize, cpu: usize) {
+        // the task goes on the target's list: one line there
+        self.charge_stall(cpu, self.distances.transfer(target, cpu));
+        self.sys.cpu[target].ttwu_pending = 1;
+        self.cpus[target].wakelist.push(task);
+        if self.cpus[target].wakelist.len() == 1 {
+            self.send_ipi(target, cpu);
+        }
+    }
+
+    /// Interrupts `target`; an idle CPU that polls only needs its flag written.
+    pub(crate) fn send_ipi(&mut self, target: usize, cpu: usize) {
+        let flight = if self.polls(target) {
+            self.distances.transfer(cpu, target)
+        } else {
+            self.charge_work(cpu, self.costs.ipi_send_ns);
+            self.costs.ipi_deliver_ns
+        };
+        let at = self.local_now(cpu) + flight;
+        let c = &mut self.cpus[target];
+        c.ipi_at = c.ipi_at.min(at);
+        self.reprogram(target);
+    }
+
+    pub(crate) fn polls(&self, cpu: usize) -> bool {
+        let c = &self.cpus[cpu];
+        c.activity == Activity::Idle && self.idle_states.get(c.idle_state).is_none_or(|s| s.polling)
+    }
+
+    /// Puts a woken task on `target`'s queue and sees if it should run there at once.
+    fn ttwu_do_activate(&mut self, task: u32, target: usize, cpu: usize) {
+        self.lock_rq(target, cpu);
+        self.activate_task(task, target, cpu, false);
+        self.wakeup_preempt(task, target, cpu);
+        self.unlock_rq(target, cpu);
+    }
+
+    /// The target takes the tasks that were queued for it.
+    pub(crate) fn sched_ttwu_pending(&mut self, cpu: usize) {
+        if self.cpus[cpu].wakelist.is_empty() {
+            return;
+        }
+        let list = std::mem::take(&mut self.cpus[cpu].wakelist);
+        self.lock_rq(cpu, cpu);
+        for &task in &list {
+            self.activate_task(task, cpu, cpu, false);
+            self.wakeup_preempt(task, cpu, cpu);
+        }
+        self.unlock_rq(cpu, cpu);
+        self.sys.cpu[cpu].ttwu_pending = 0;
+        // keep the allocation
+        let mut list = list;
+        list.clear();
+        self.cpus[cpu].wakelist = list;
+    }
+
+    /// A sleeper that is still queued (DELAY_DEQUEUE) just goes on waiting, now for the CPU.
+    fn ttwu_runnable(&mut self, task: u32, cpu: usize) {
+        let target = self.tasks[task as usize].cpu;
+        self.trace_waking(task, cpu, target, false);
+        self.lock_rq(target, cpu);
+        self.requeue_delayed_entity(task, target);
+        self.charge_work(cpu, self.costs.enqueue_ns);
+        self.wakeup_preempt(task, target, cpu);
+        self.unlock_rq(target, cpu);
+    }
+
+    /// A new task, created on `cpu`, gets its first CPU.
+    pub(crate) fn wake_up_new_task(&mut self, task: u32, cpu: usize) {
+        let before = self.local_now(cpu);
+        let target = self.select_task_rq(task, cpu, cpu, WF_FORK);
+        self.set_task_cpu(task, target, cpu);
+        self.trace_waking(task, cpu, target, true);
+        let p = &mut self.tasks[task as usize];
+        p.woken_at = Some(self.now);
+        self.lock_rq(target, cpu);
+        self.update_rq_clock(target);
+        self.sys.post_init_entity_util_avg(target, &mut self.tasks[task as usize].policy);
+        self.activate_task(task, target, cpu, true);
+        self.wakeup_preempt(task, target, cpu);
+        self.unlock_rq(target, cpu);
+        self.counters.time.wakeup += self.local_now(cpu) - before;
+    }
+
+    /// Takes `target`'s runqueue lock on `cpu`, which waits for it.
+    pub(crate) fn lock_rq(&mut self, target: usize, cpu: usize) {
+        let at = self.local_now(cpu);
+        let free = self.cpus[target].lock.free_at();
+        let held = self.cpus[target].lock.acquire(&self.distances, cpu, at, 1);
+        self.counters.time.lock_wait += free.saturating_sub(at);
+        self.charge_stall(cpu, held - at);
+    }
+
+    pub(crate) fn unlock_rq(&mut self, target: usize, cpu: usize) {
+        let at = self.local_now(cpu);
+        self.cpus[target].lock.release(at);
+    }
+
+    /// Queues a task on `cpu`; `by` does the work and pays.
+    pub(crate) fn activate_task(&mut self, task: u32, cpu: usize, by: usize, new: bool) {
+        self.charge_work(by, self.costs.enqueue_ns);
+        self.sys.update_avg_idle(cpu, self.now);
+        self.update_curr(cpu);
+        self.account_enqueue(cpu, task, by);
+        let curr = self.running_entity(cpu);
+        let mut slice = self.base_slice_ns;
+        if new && self.feature(Feature::PLACE_DEADLINE_INITIAL) {
+            slice /= 2;
+        }
+        let lag = self.feature(Feature::PLACE_LAG);
+        let t = &mut self.tasks[task as usize];
+        let rq = &mut self.cpus[cpu].rq;
+        rq.place_entity(&mut t.se, curr.as_ref(), slice, lag);
+        rq.enqueue(task, &t.se);
+        t.state = State::Queued;
+        t.cpu = cpu;
+        self.set_waiting(true);
+    }
+
+    fn requeue_delayed_entity(&mut self, task: u32, cpu: usize) {
+        self.update_curr(cpu);
+        self.update_load_avg(cpu, task, true, false);
+        self.sys.util_est_enqueue(cpu, &self.tasks[task as usize].policy);
+        let curr = self.running_entity(cpu);
+        let (slice, tick) = (self.base_slice_ns, self.tick_ns);
+        let zero = self.feature(Feature::DELAY_ZERO);
+        let lag = self.feature(Feature::PLACE_LAG);
+        let t = &mut self.tasks[task as usize];
+        t.delayed = false;
+        t.state = State::Queued;
+        if zero {
+            let rq = &mut self.cpus[cpu].rq;
+            rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
+            if t.se.vlag > 0 {
+                rq.dequeue(task, &t.se);
+                t.se.vlag = 0;
+                rq.place_entity(&mut t.se, curr.as_ref(), slice, lag);
+                rq.enqueue(task, &t.se);
+            }
+        }
+        self.set_waiting(true);
+    }
+
+    /// Should the task that just came to `cpu`'s queue run in place of the current one?
+    fn wakeup_preempt(&mut self, task: u32, cpu: usize, by: usize) {
+        let Some(curr) = self.cpus[cpu].curr else {
+            return self.resched_curr(cpu, by);
+        };
+        if self.cpus[cpu].need_resched || !self.feature(Feature::WAKEUP_PREEMPTION) {
+            return;
+        }
+        let idle = |t: u32| self.tasks[t as usize].policy.flags & TASK_SCHED_IDLE != 0;
+        if idle(curr) != idle(task) {
+            if idle(curr) {
+                self.resched_curr(cpu, by);
+            }
+            return;
+        }
+        let parity = self.feature(Feature::RUN_TO_PARITY);
+        let entity = self.running_entity(cpu);
+        if self.cpus[cpu].rq.pick_eevdf(entity.as_ref(), parity) == Some(task) {
+            self.resched_curr(cpu, by);
+        }
+    }
+
+    /// Has `cpu` choose again what to run.
+    pub(crate) fn resched_curr(&mut self, cpu: usize, by: usize) {
+        if self.cpus[cpu].need_resched {
+            return;
+        }
+        self.cpus[cpu].need_resched = true;
+        if cpu != by {
+            self.send_ipi(cpu, by);
+        }
+    }
+
+    fn trace_waking(&mut self, task: u32, cpu: usize, target: usize, new: bool) {
+        let waker = self.cpus[cpu].curr.map_or(0, |c| self.tasks[c as usize].policy.pid);
+        let pid = self.tasks[task as usize].policy.pid;
+        self.trace.waking(self.now, cpu, waker, pid, target, new);
+    }
+
+    /// A sleep ends: the timer interrupts the CPU that it was armed on.
+    pub(crate) fn timer_interrupt(&mut self, cpu: usize, task: u32) {
+        self.charge_work(cpu, self.costs.ipi_handle_ns);
+        self.try_to_wake_up(task, cpu, false);
+        self.after_interrupt(cpu);
+        self.reprogram(cpu);
+    }
+}
