@@ -322,6 +322,13 @@ static void test_no_idle_core(void)
 	decide_wakeup();
 	EXPECT(d, 1, IDLE_CPU);
 
+	/* nor is an idle one that is not allowed: 5 beside 4 */
+	sys.llc[0].has_idle_cores = 1;
+	allowed = mask_range(0, 4);
+	make_busy(4, 1024, 1024);
+	decide_wakeup();
+	EXPECT(d, 1, IDLE_CPU);
+
 	/* nothing idle at all */
 	make_busy(1, 1024, 1024);
 	sys.llc[0].has_idle_cores = 1;
@@ -391,6 +398,15 @@ static void test_cluster(void)
 	wakee.recent_used_cpu = 1;
 	decide_wakeup();
 	EXPECT(d, 1, RECENT_IDLE);
+
+	/* hybrid: clusters elsewhere only, so the LLC is searched as one */
+	wake_with_target(2, 2);
+	make_busy(6, 1024, 1024);
+	decide_wakeup();
+	EXPECT(d, 1, CLUSTER_IDLE);
+	sys.group[sys.domain[sys.llc[0].domain].first_group].flags &= ~(u32)SD_CLUSTER;
+	decide_wakeup();
+	EXPECT(d, 5, IDLE_CPU);
 
 	/* the same state without clusters: the previous CPU at once */
 	SYS_LEVELS(16, LEVEL_MC(8), LEVEL_PKG(16));
