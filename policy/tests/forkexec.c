@@ -118,7 +118,7 @@ static void test_flags(void)
 	place();
 	EXPECT(d, 2, SLOW_PATH);
 	CHECK_EQ(d.groups_scanned, 4);
-	/* the walk up stops at the first domain without the flag: the core is all that is searched */
+	/* the walk up stops at the first domain without the flag: only the core is searched */
 	sys_smt(2, 2);
 	for (cpu = 4; cpu < 8; cpu++)
 		make_idle(cpu);
@@ -218,7 +218,7 @@ static void test_own_contribution(void)
 
 static void test_sync(void)
 {
-	/* exec and wakeup bring the task to its runqueue's time before it is taken off, fork does not */
+	/* an exec brings the task to its runqueue's time before it is taken off, a fork does not */
 	sys_plain(1, 4);
 	sys.cpu[0].avg.last_update_time = 33ULL << 20;
 	new_wakeup(WF_EXEC, 0, 0);

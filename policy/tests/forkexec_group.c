@@ -31,7 +31,7 @@ static void test_classify(void)
 
 	/* fewer tasks than CPUs: spare, whatever the averages */
 	CHECK_EQ(classify(stats(3, 4096, 9999), 0), group_has_spare);
-	/* a task per CPU: 4096 * 100 > util * 117 is util <= 3500, runnable <= 4096 * 1.17 = 4792 */
+	/* a task per CPU: spare up to util 3500 (4096 / 1.17) and runnable 4792 (4096 * 1.17) */
 	CHECK_EQ(classify(stats(4, 3500, 4792), 0), group_has_spare);
 	CHECK_EQ(classify(stats(4, 3501, 4792), 0), group_fully_busy);
 	CHECK_EQ(classify(stats(4, 3500, 4793), 0), group_fully_busy);
@@ -264,7 +264,7 @@ static void test_spare_numa(void)
 {
 	build(LEVEL_FLAGS | SD_NUMA);
 	sys.domain[2].imb_numa_nr = 2;
-	/* 4 idle there against 3 here: small, and with the task 2 would run here, as many as allowed */
+	/* 4 idle there, 3 here: a small difference, and the 2 that would run here are allowed */
 	make_idle(1);
 	make_idle(2);
 	make_idle(3);
