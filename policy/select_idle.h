@@ -183,7 +183,7 @@ static inline s32 select_idle_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 		if (cpu >= 0 && d->reason == CW_REASON_IDLE_CPU)
 			d->reason = CW_REASON_CLUSTER_IDLE;
 	}
-	if (cpu < 0 && scan.budget > 0)
+	if (cpu < 0)
 		cpu = scan_span(sys, d, &scan, &llc->span, cluster);
 	if (cpu >= 0 || !has_idle_core)
 		return cpu;

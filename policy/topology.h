@@ -10,6 +10,17 @@
 #define NULL ((void *)0)
 #endif
 
+/* Indices are masked, not just compared: a BPF verifier loses sight of a comparison. */
+static inline struct cw_domain *domain_at(struct cw_sys *sys, u32 i)
+{
+	return i == CW_NONE ? NULL : &sys->domain[i & (CW_MAX_DOMAINS - 1)];
+}
+
+static inline struct cw_group *group_at(struct cw_sys *sys, u32 i)
+{
+	return i == CW_NONE ? NULL : &sys->group[i & (CW_MAX_GROUPS - 1)];
+}
+
 /* Domain `level` of `cpu`, counted from the lowest; NULL above its top. */
 static inline struct cw_domain *cpu_domain(struct cw_sys *sys, s32 cpu, u32 level)
 {
@@ -18,7 +29,7 @@ static inline struct cw_domain *cpu_domain(struct cw_sys *sys, s32 cpu, u32 leve
 	if (level >= CW_MAX_LEVELS || level >= cpu_rq(sys, cpu)->nr_sd)
 		return NULL;
 	i = sys->cpu_sd[cpu & CW_CPU_MASK][level].domain;
-	return i < CW_MAX_DOMAINS ? &sys->domain[i] : NULL;
+	return domain_at(sys, i);
 }
 
 /* The domains of `cpu` from the lowest up; `level` numbers them. */
@@ -33,7 +44,7 @@ static inline struct cw_group *local_group(struct cw_sys *sys, s32 cpu, u32 leve
 	if (level >= CW_MAX_LEVELS)
 		return NULL;
 	i = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
-	return i < CW_MAX_GROUPS ? &sys->group[i] : NULL;
+	return group_at(sys, i);
 }
 
 /* The i-th group of `sd` in ring order from group `start` of cw_sys.group; NULL past the last. */
@@ -47,8 +58,7 @@ static inline struct cw_group *group_in_ring(struct cw_sys *sys, const struct cw
 	offset = (offset < sd->nr_groups ? offset : 0) + i;
 	if (offset >= sd->nr_groups)
 		offset -= sd->nr_groups;
-	offset += sd->first_group;
-	return offset < CW_MAX_GROUPS ? &sys->group[offset] : NULL;
+	return group_at(sys, sd->first_group + offset);
 }
 
 static inline struct cw_llc *llc_of(struct cw_sys *sys, s32 cpu)
@@ -59,9 +69,7 @@ static inline struct cw_llc *llc_of(struct cw_sys *sys, s32 cpu)
 /* The highest domain of `cpu` whose CPUs share a cache; NULL if it has the cache for itself. */
 static inline struct cw_domain *sd_llc(struct cw_sys *sys, s32 cpu)
 {
-	u32 i = llc_of(sys, cpu)->domain;
-
-	return i < CW_MAX_DOMAINS ? &sys->domain[i] : NULL;
+	return domain_at(sys, llc_of(sys, cpu)->domain);
 }
 
 static inline bool cpus_share_cache(struct cw_sys *sys, s32 a, s32 b)

@@ -27,9 +27,7 @@ static inline s32 decide(struct cw_decision *d, s32 cpu, enum cw_reason reason)
 /* The domain to search where CPUs differ in capacity; NULL where they do not. */
 static inline struct cw_domain *sd_asym_cpucapacity(struct cw_sys *sys, s32 cpu)
 {
-	u32 i = cpu_rq(sys, cpu)->asym_sd;
-
-	return i < CW_MAX_DOMAINS ? &sys->domain[i] : NULL;
+	return domain_at(sys, cpu_rq(sys, cpu)->asym_sd);
 }
 
 /* Is `cpu` big enough for the task? Asked only where CPUs differ in capacity. */

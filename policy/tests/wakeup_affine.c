@@ -218,6 +218,11 @@ static void test_balance_wake(void)
 	waker.wakee_flips = 0;
 	decide_wakeup();
 	EXPECT(d, 3, IDLE_CPU);
+	/* a common domain higher up too */
+	make_idle(6);
+	new_wakeup(WF_TTWU, 0, 5);
+	decide_wakeup();
+	EXPECT(d, 6, IDLE_CPU);
 	/* affine, but the previous CPU is beyond the domains with SD_WAKE_AFFINE */
 	SYS_LEVELS(8, LEVEL_MC(4), LEVEL_NUMA_FAR(8));
 	sys.domain[0].flags |= SD_BALANCE_WAKE;
