@@ -1,6 +1,280 @@
-//! TODO
+//! Reads the topology that `lstopo --of xml` writes (hwloc 2).
+
+use std::collections::BTreeMap;
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
-use crate::machine::Machine;
-pub(crate) fn read(path: &str, _text: &str) -> Result<Machine, MachineError> {
-    Err(MachineError::invalid(path, "not yet"))
+use crate::machine::{Arch, Machine, Place};
+use crate::online::{Online, parse_distances};
+use crate::toml_read::MAX_CACHE_BYTES;
+
+type Result<T> = std::result::Result<T, MachineError>;
+
+/// Far more than a machine of 1024 CPUs has; keeps hostile files small in memory.
+const MAX_XML_NODES: u32 = 1 << 20;
+
+/// Reads the text of an XML file.
+pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
+    let options = ParsingOptions {
+        allow_dtd: true,
+        nodes_limit: MAX_XML_NODES,
+    };
+    let document = Document::parse_with_options(text, options)
+        .map_err(|error| MachineError::invalid(path, format!("not well-formed XML: {error}")))?;
+    Reader {
+        path,
+        document: &document,
+    }
+    .machine()
+}
+
+struct Reader<'a, 'input> {
+    path: &'a str,
+    document: &'a Document<'input>,
+}
+
+type Element<'a, 'input> = Node<'a, 'input>;
+
+fn kind<'a>(node: &Element<'a, '_>) -> &'a str {
+    node.attribute("type").unwrap_or_default()
+}
+
+/// Level of a data or unified cache object (`L3Cache`), nothing for other objects.
+fn cache_level(node: &Element) -> Option<u32> {
+    kind(node)
+        .strip_prefix('L')?
+        .strip_suffix("Cache")?
+        .parse()
+        .ok()
+}
+
+impl<'a, 'input> Reader<'a, 'input> {
+    /// File and line of an element.
+    fn position(&self, node: &Element) -> String {
+        let line = self.document.text_pos_at(node.range().start).row;
+        format!("{}:{line}", self.path)
+    }
+
+    fn error(&self, node: &Element, what: impl Into<String>) -> MachineError {
+        MachineError::invalid(self.position(node), what)
+    }
+
+    fn machine(&self) -> Result<Machine> {
+        let root = self.document.root_element();
+        if root.tag_name().name() != "topology" {
+            let what = format!("<{}> is not a hwloc topology", root.tag_name().name());
+            return Err(self.error(&root, what));
+        }
+        let version = root.attribute("version").unwrap_or("1.x");
+        if !version.starts_with("2.") {
+            let what = format!("hwloc XML version {version} is not supported, only 2.x");
+            return Err(self.error(&root, what));
+        }
+        let nodes = self.numa_nodes()?;
+        let mut found = Online::default();
+        let mut llcs = BTreeMap::new();
+        for pu in self.objects("PU") {
+            let cpu = self.number(&pu, "os_index", MAX_CPUS as u64 - 1)? as usize;
+            let (place, llc) = self.place(&pu, cpu, &nodes)?;
+            llcs.insert(cpu, llc);
+            if found.places.insert(cpu, place).is_some() {
+                return Err(self.error(&pu, format!("PU {cpu} appears twice")));
+            }
+        }
+        if found.places.is_empty() {
+            return Err(self.error(&root, "no object of type PU"));
+        }
+        self.distances(&mut found)?;
+        self.capacities(&mut found)?;
+        let mut machine = found.into_machine(self.path);
+        self.sizes(&llcs.into_values().collect::<Vec<_>>(), &mut machine)?;
+        self.describe(&mut machine);
+        machine.validate(self.path)?;
+        Ok(machine)
+    }
+
+    fn elements(&self, name: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
+        self.document
+            .descendants()
+            .filter(move |node| node.has_tag_name(name))
+    }
+
+    fn objects(&self, wanted: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
+        self.elements("object")
+            .filter(move |node| kind(node) == wanted)
+    }
+
+    fn info(&self, name: &str) -> Option<&'a str> {
+        let mut infos = self.elements("info");
+        infos
+            .find(|node| node.attribute("name") == Some(name))?
+            .attribute("value")
+    }
+
+    fn number(&self, node: &Element, attribute: &str, max: u64) -> Result<u64> {
+        let text = node.attribute(attribute);
+        let text =
+            text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
+        let number = text.parse().ok().filter(|number| *number <= max);
+        let what = || format!("{attribute} is `{text}`, allowed are 0 to {max}");
+        number.ok_or_else(|| self.error(node, what()))
+    }
+
+    fn cpuset(&self, node: &Element) -> Result<CpuSet> {
+        let text = node.attribute("cpuset").unwrap_or_default();
+        CpuSet::parse_mask(text).map_err(|what| self.error(node, format!("cpuset: {what}")))
+    }
+
+    fn numa_nodes(&self) -> Result<Vec<(usize, CpuSet)>> {
+        let entry = |node: Element| {
+            let number = self.number(&node, "os_index", MAX_CPUS as u64 - 1)?;
+            Ok((number as usize, self.cpuset(&node)?))
+        };
+        self.objects("NUMANode").map(entry).collect()
+    }
+
+    /// Where a PU sits, and its last-level cache object.
+    fn place(
+        &self,
+        pu: &Element<'a, 'input>,
+        cpu: usize,
+        nodes: &[(usize, CpuSet)],
+    ) -> Result<(Place, Option<Element<'a, 'input>>)> {
+        let above = || {
+            pu.ancestors()
+                .skip(1)
+                .take_while(|node| node.has_tag_name("object"))
+        };
+        let core = above().find(|node| kind(node) == "Core").unwrap_or(*pu);
+        let package = above().find(|node| kind(node) == "Package");
+        let machine = above().last().unwrap_or(*pu);
+        let last_level = above().filter_map(|node| Some((cache_level(&node)?, node)));
+        let llc = last_level
+            .max_by_key(|(level, _)| *level)
+            .map(|(_, node)| node);
+        let node = match nodes.iter().find(|(_, cpus)| cpus.contains(cpu)) {
+            Some((node, _)) => *node,
+            None if nodes.is_empty() => 0,
+            None => return Err(self.error(pu, format!("PU {cpu} is in no NUMANode's cpuset"))),
+        };
+        let cluster = above().find(|node| is_cluster(node) && Some(*node) != llc);
+        let id = |node: Element| node.id().get_usize();
+        let place = Place {
+            core: id(core),
+            cluster: cluster.map(id),
+            // An LLC that reaches over nodes is cut at them, as the kernel does.
+            llc: id(llc.or(package).unwrap_or(machine)) * MAX_CPUS + node,
+            package: id(package.unwrap_or(machine)),
+            node,
+        };
+        Ok((place, llc))
+    }
+
+    fn distances(&self, found: &mut Online) -> Result<()> {
+        let is_latency = |node: &Element| {
+            kind(node) == "NUMANode" && matches!(node.attribute("name"), None | Some("NUMALatency"))
+        };
+        let Some(matrix) = self.elements("distances2").find(is_latency) else {
+            return Ok(());
+        };
+        let text = |name: &str| -> String {
+            let parts = matrix.children().filter(|node| node.has_tag_name(name));
+            parts.filter_map(|node| node.text()).collect()
+        };
+        let indexes: Option<Vec<usize>> = text("indexes")
+            .split_whitespace()
+            .map(|word| word.parse().ok())
+            .collect();
+        let indexes = indexes.ok_or_else(|| self.error(&matrix, "indexes must be node numbers"))?;
+        let values =
+            parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
+        if values.len() != indexes.len() * indexes.len() {
+            let what = format!("{} distances for {} nodes", values.len(), indexes.len());
+            return Err(self.error(&matrix, what));
+        }
+        for (row, &from) in values.chunks(indexes.len().max(1)).zip(&indexes) {
+            for (&distance, &to) in row.iter().zip(&indexes) {
+                found.distances.insert((from, to), distance);
+            }
+        }
+        Ok(())
+    }
+
+    /// Capacities that hwloc took from Linux (`LinuxCapacity` of a `cpukind`).
+    fn capacities(&self, found: &mut Online) -> Result<()> {
+        for cpukind in self.elements("cpukind") {
+            let is_capacity = |node: &Element| node.attribute("name") == Some("LinuxCapacity");
+            let Some(info) = cpukind.children().find(is_capacity) else {
+                continue;
+            };
+            let value = info.attribute("value").unwrap_or_default();
+            let known: CpuSet = found.places.keys().copied().collect();
+            for cpu in self.cpuset(&cpukind)?.intersect(&known).iter() {
+                found.set_capacity(cpu, value, &self.position(&info))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sizes(&self, llcs: &[Option<Element<'a, 'input>>], machine: &mut Machine) -> Result<()> {
+        let size = |node: &Element, attribute: &str| match node.attribute(attribute) {
+            // hwloc writes 0 for what it does not know.
+            None | Some("0") => Ok(None),
+            Some(_) => self.number(node, attribute, MAX_CACHE_BYTES).map(Some),
+        };
+        let of_level = |level: u32| {
+            let mut caches = self
+                .elements("object")
+                .filter(|node| cache_level(node) == Some(level));
+            caches
+                .next()
+                .map_or(Ok(None), |node| size(&node, "cache_size"))
+        };
+        let caches = &mut machine.caches;
+        caches.l1d_bytes = of_level(1)?.unwrap_or(caches.l1d_bytes);
+        caches.l2_bytes = of_level(2)?.unwrap_or(caches.l2_bytes);
+        if let Some(llc) = llcs.first().copied().flatten() {
+            caches.llc_bytes = size(&llc, "cache_size")?.unwrap_or(caches.llc_bytes);
+            caches.line_bytes = size(&llc, "cache_linesize")?.unwrap_or(caches.line_bytes);
+        }
+        machine.llc_bytes.fill(machine.caches.llc_bytes);
+        for (cpu, llc) in machine.cpus.iter().zip(llcs) {
+            if let Some(bytes) = llc.map_or(Ok(None), |llc| size(&llc, "cache_size"))? {
+                machine.llc_bytes[cpu.llc] = bytes;
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, machine: &mut Machine) {
+        machine.arch = match self.info("Architecture") {
+            Some("aarch64") => Arch::Arm64,
+            Some(name) if name.starts_with("ppc64") => Arch::Power,
+            _ => Arch::X86,
+        };
+        // AMD since family 17h (23): node_reclaim_distance is 32 (arch/x86/kernel/cpu/amd.c).
+        let family = self
+            .info("CPUFamilyNumber")
+            .and_then(|family| family.parse::<u32>().ok());
+        if self.info("CPUVendor") == Some("AuthenticAMD")
+            && family.is_some_and(|family| family >= 23)
+        {
+            machine.reclaim_distance = 32;
+        }
+        if machine.description.is_empty() {
+            let model = self.info("CPUModel").unwrap_or("hwloc topology");
+            machine.description = format!("{model}, {} CPUs", machine.nr_cpus());
+        }
+    }
+}
+
+/// A group that Linux calls a cluster, or a mid-level cache that several cores share.
+fn is_cluster(node: &Element) -> bool {
+    let cores = || node.descendants().filter(|inner| kind(inner) == "Core");
+    match cache_level(node) {
+        Some(2) => cores().nth(1).is_some(),
+        _ => kind(node) == "Group" && node.attribute("subtype") == Some("Cluster"),
+    }
 }

@@ -1,4 +1,23 @@
-//! Machines and their scheduling domains. (Documentation of the file format: `machines/README.md`.)
+//! Machines and their scheduling domains.
+//!
+//! A [`Machine`] comes from a preset, a machine file, a sysfs tree, an hwloc XML file or a
+//! shorthand like `2n4l8c2t`; see [`Machine::load`]. A [`Topology`] is what the kernel makes
+//! of it: sched domains and groups, with their flags.
+//!
+//! ```
+//! use coreward_machine::{DomainOptions, Machine, Topology};
+//!
+//! let machine = Machine::load("e5-2680v3-2s").unwrap();
+//! let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+//! let names: Vec<_> = topology.domains_of(0).map(|domain| domain.name).collect();
+//! assert_eq!(names, ["SMT", "MC", "NUMA"]);
+//! ```
+//!
+//! # Machine files
+//!
+//! The presets in `machines/` are examples, and `machines/README.md` describes the format: a
+//! regular machine has a `shape`, any other one has an `[[llc]]` table for each last-level
+//! cache. Every figure is written plainly or as `{ value = …, source = "…" }`.
 
 mod costs;
 mod cpuset;
@@ -7,7 +26,9 @@ mod error;
 mod files;
 mod hwloc;
 mod machine;
+mod online;
 mod presets;
+mod render;
 mod shape;
 mod sysfs;
 mod toml_read;
@@ -23,3 +44,4 @@ pub use error::MachineError;
 pub use machine::{
     Arch, CAPACITY_SCALE, Caches, Cpu, IdleState, LOCAL_DISTANCE, MAX_NODES, Machine,
 };
+pub use render::render_topology;

@@ -11,7 +11,17 @@ macro_rules! presets {
     };
 }
 
-presets!["e5-2680v3-2s", "epyc-9654-2s"];
+presets![
+    "e5-2680v3-2s",
+    "epyc-7543-2s",
+    "epyc-9654-2s",
+    "hikey",
+    "juno-r0",
+    "pixel3",
+    "pixel3-phantom",
+    "power10",
+    "xeon-60c-2s",
+];
 
 /// The preset of this name, if there is one.
 pub(crate) fn load(name: &str) -> Option<Result<Machine, MachineError>> {

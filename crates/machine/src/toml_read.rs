@@ -37,6 +37,9 @@ struct File {
     #[serde(default)]
     costs: BTreeMap<String, Figure>,
     idle: Option<Vec<Spanned<Idle>>>,
+    /// Sources of what is no figure of its own, such as the shape of an explicit machine.
+    #[serde(default)]
+    sources: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +82,8 @@ pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
     reader.caches(&file, &mut machine)?;
     reader.costs(&file, &mut machine)?;
     reader.idle_states(&file, &mut machine)?;
-    machine.sources = reader.sources;
+    machine.sources = file.sources;
+    machine.sources.append(&mut reader.sources);
     machine.validate(path)?;
     Ok(machine)
 }
