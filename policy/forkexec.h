@@ -121,7 +121,7 @@ sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, stru
 {
 	struct cw_domain *sd = cpu_domain(sys, cpu, level);
 	struct cw_group *idlest = NULL, *local = NULL, *group;
-	struct cw_sg_stats idlest_sgs, local_sgs, sgs;
+	struct cw_sg_stats idlest_sgs = { 0 }, local_sgs = { 0 }, sgs;
 	u32 start, i, imb_numa_nr;
 
 	if (!sd || level >= CW_MAX_LEVELS)

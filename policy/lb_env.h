@@ -112,11 +112,6 @@ static inline struct cw_domain *sd_domain(struct cw_sys *sys, const struct cw_cp
 	return &sys->domain[sd->domain & (CW_MAX_DOMAINS - 1)];
 }
 
-static inline struct cw_group *group_at(struct cw_sys *sys, u32 group)
-{
-	return &sys->group[group & (CW_MAX_GROUPS - 1)];
-}
-
 static inline struct cw_cpu_sd *env_sd(struct cw_sys *sys, const struct cw_balance *env)
 {
 	return cpu_sd(sys, env->this_cpu, env->level);

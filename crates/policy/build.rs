@@ -9,10 +9,7 @@ fn main() {
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policy");
     for entry in fs::read_dir(&policy).expect("policy/ is part of the tree") {
         let path = entry.expect("readable").path();
-        if path
-            .extension()
-            .is_some_and(|e| e == "h" || e == "c" || e == "def")
-        {
+        if path.extension().is_some_and(|e| e == "h" || e == "c" || e == "def") {
             println!("cargo:rerun-if-changed={}", path.display());
         }
     }
@@ -34,22 +31,15 @@ fn tables(def: &str) -> String {
     let mut tunables = (String::new(), String::new());
     for line in def.lines() {
         if let Some(args) = macro_args(line, "FEATURE") {
-            let [name, profiles @ .., seed, help] = args.as_slice() else {
-                panic!("{line}")
-            };
+            let [name, profiles @ .., seed, help] = args.as_slice() else { panic!("{line}") };
             let _ = write!(features.0, "#[doc = {help}] {name},");
             let _ = write!(
                 features.1,
                 "FeatureInfo {{ name: \"{name}\", profiles: [{}], seed: {seed}, help: {help} }},",
-                profiles
-                    .iter()
-                    .map(|p| if p == "1" { "true," } else { "false," })
-                    .collect::<String>()
+                profiles.iter().map(|p| if p == "1" { "true," } else { "false," }).collect::<String>()
             );
         } else if let Some(args) = macro_args(line, "TUNABLE") {
-            let [name, default, min, max, unit, help] = args.as_slice() else {
-                panic!("{line}")
-            };
+            let [name, default, min, max, unit, help] = args.as_slice() else { panic!("{line}") };
             let _ = write!(tunables.0, "#[doc = {help}] {name},");
             let _ = write!(
                 tunables.1,
@@ -79,10 +69,7 @@ fn tables(def: &str) -> String {
 
 /// The arguments of `line` if it is a use of the macro `name`; commas inside quotes do not separate.
 fn macro_args(line: &str, name: &str) -> Option<Vec<String>> {
-    let inner = line
-        .strip_prefix(name)?
-        .strip_prefix('(')?
-        .strip_suffix(')')?;
+    let inner = line.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?;
     let mut args = vec![String::new()];
     let mut quoted = false;
     for c in inner.chars() {

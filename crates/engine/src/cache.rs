@@ -94,7 +94,8 @@ impl Caches {
         let last = at.cpu as usize - 1;
         let last_llc = d.llc(last);
         let in_llc = resident(bytes, self.llc_bytes[last_llc], self.llc_filled[last_llc] - at.llc_mark);
-        let line = if d.between(last, cpu) <= Distance::Llc { self.llc_line_ns } else { d.transfer(last, cpu) };
+        let line =
+            if d.between(last, cpu) <= Distance::Llc { self.llc_line_ns } else { d.transfer(last, cpu) };
         let brought = if last_llc == llc { 0 } else { in_llc };
         self.fill(core, llc, in_llc, line, brought)
             + self.fill(core, llc, bytes - in_llc, self.dram_line_ns, bytes - in_llc)
@@ -181,7 +182,11 @@ mod tests {
         assert_eq!(c.refill(&d, &mut t, 0, 1024), 0, "4096 bytes hold both");
         let mut third = Residence::default();
         c.refill(&d, &mut third, 0, 3584);
-        assert_eq!(c.refill(&d, &mut t, 0, 1024), 8 * 20, "512 of 1024 bytes are left, the rest is in the LLC");
+        assert_eq!(
+            c.refill(&d, &mut t, 0, 1024),
+            8 * 20,
+            "512 of 1024 bytes are left, the rest is in the LLC"
+        );
     }
 
     #[test]

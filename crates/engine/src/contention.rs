@@ -33,7 +33,13 @@ impl Distances {
                 .iter()
                 .map(|cpu| [cpu.core, cpu.llc, cpu.package, cpu.node].map(|id| id as u16))
                 .collect(),
-            transfer_ns: [0, c.transfer_smt_ns, c.transfer_llc_ns, c.transfer_package_ns, c.transfer_remote_ns],
+            transfer_ns: [
+                0,
+                c.transfer_smt_ns,
+                c.transfer_llc_ns,
+                c.transfer_package_ns,
+                c.transfer_remote_ns,
+            ],
         }
     }
 

@@ -54,7 +54,6 @@ struct Queued {
     deadline: i64,
     vruntime: i64,
     task: u32,
-    weight: u32,
 }
 
 /// One CPU's queue of waiting fair tasks, in order of deadline. The running
@@ -70,11 +69,6 @@ pub(crate) struct RunQueue {
 }
 
 impl RunQueue {
-    /// Tasks waiting.
-    pub(crate) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -87,10 +81,9 @@ impl RunQueue {
     /// (sum of (vruntime - base) * weight, total weight), the running task included.
     fn load(&self, curr: Option<&Entity>) -> (i64, i64) {
         match curr {
-            Some(c) => (
-                self.sum + (c.vruntime - self.base) * i64::from(c.weight),
-                self.weight + i64::from(c.weight),
-            ),
+            Some(c) => {
+                (self.sum + (c.vruntime - self.base) * i64::from(c.weight), self.weight + i64::from(c.weight))
+            }
             None => (self.sum, self.weight),
         }
     }
@@ -119,10 +112,7 @@ impl RunQueue {
     /// Puts a task into the queue at its vruntime and deadline.
     pub(crate) fn enqueue(&mut self, task: u32, se: &Entity) {
         let at = self.queue.partition_point(|q| q.deadline <= se.deadline);
-        self.queue.insert(
-            at,
-            Queued { deadline: se.deadline, vruntime: se.vruntime, task, weight: se.weight },
-        );
+        self.queue.insert(at, Queued { deadline: se.deadline, vruntime: se.vruntime, task });
         self.sum += (se.vruntime - self.base) * i64::from(se.weight);
         self.weight += i64::from(se.weight);
     }
@@ -284,7 +274,7 @@ mod tests {
             for (i, (v, d, w)) in tasks.iter().enumerate() {
                 rq.dequeue(i as u32, &se(*v, v + d, *w));
             }
-            prop_assert_eq!((rq.sum, rq.weight, rq.len()), (0, 0, 0));
+            prop_assert_eq!((rq.sum, rq.weight, rq.queue.len()), (0, 0, 0));
         }
     }
 }

@@ -85,7 +85,11 @@ impl Simulation<'_> {
     /// Work with the machine's jitter on it.
     fn jittered(&mut self, ns: u64) -> Work {
         let pct = self.costs.jitter_pct;
-        let work = if pct == 0 { ns } else { ns * (1000 - 10 * pct + u64::from(self.random(20 * pct as u32 + 1))) / 1000 };
+        let work = if pct == 0 {
+            ns
+        } else {
+            ns * (1000 - 10 * pct + u64::from(self.random(20 * pct as u32 + 1))) / 1000
+        };
         Work { work, stall: 0 }
     }
 
@@ -211,7 +215,8 @@ impl Simulation<'_> {
             }
             let all = !self.channels[ch].is_pipe();
             loop {
-                let queue = if wrote { &mut self.channels[ch].readers } else { &mut self.channels[ch].writers };
+                let queue =
+                    if wrote { &mut self.channels[ch].readers } else { &mut self.channels[ch].writers };
                 let Some(task) = queue.pop_front() else { break };
                 self.try_to_wake_up(task, cpu, true);
                 if !all {

@@ -79,7 +79,7 @@ mod tests {
         let w = Work { work: 1000, stall: 300 };
         assert_eq!(w.duration(1024), 1300);
         assert_eq!(w.duration(512), 2300);
-        assert_eq!(w.duration(446), 300 + 2297, "1000 * 1024 / 446 rounded up");
+        assert_eq!(w.duration(446), 300 + 2296, "1000 * 1024 / 446 rounded up");
     }
 
     #[test]

@@ -276,11 +276,7 @@ impl<'a> Simulation<'a> {
         self.settle_conservation();
         let runtime = self.now - self.marked_start.unwrap_or(START_NS);
         let metrics = self.counters.metrics(runtime, self.workload.messages, self.workload.extrapolation);
-        Measured {
-            metrics,
-            reasons: self.counters.reasons.clone(),
-            latency: self.counters.latency.clone(),
-        }
+        Measured { metrics, reasons: self.counters.reasons.clone(), latency: self.counters.latency.clone() }
     }
 
     /// The measured part begins: what was counted so far is start-up.
@@ -388,7 +384,14 @@ impl<'a> Simulation<'a> {
         (u64::from(self.rng.next_u32()) * u64::from(n) >> 32) as u32
     }
 
-    pub(crate) fn new_task(&mut self, program: u32, base: u32, process: bool, parent: Option<u32>, cpu: usize) -> u32 {
+    pub(crate) fn new_task(
+        &mut self,
+        program: u32,
+        base: u32,
+        process: bool,
+        parent: Option<u32>,
+        cpu: usize,
+    ) -> u32 {
         let id = self.tasks.len() as u32;
         let process = match parent {
             Some(p) if !process => self.tasks[p as usize].process,
@@ -398,7 +401,11 @@ impl<'a> Simulation<'a> {
         task.policy.max_allowed_capacity =
             self.sys.cpu[..self.cpus.len()].iter().map(|c| c.capacity_orig).max().unwrap_or(1024);
         System::init_entity_runnable_average(&mut task.policy);
-        self.trace.fork(self.now, task.policy.pid, self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid));
+        self.trace.fork(
+            self.now,
+            task.policy.pid,
+            self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid),
+        );
         self.tasks.push(task);
         self.nr_live += 1;
         id

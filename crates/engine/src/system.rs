@@ -32,7 +32,12 @@ fn mask(set: &coreward_machine::CpuSet) -> CpuMask {
 }
 
 /// Builds the policy's state at `now`: `topology` has to be built from `machine`.
-pub(crate) fn build(machine: &Machine, topology: &Topology, settings: &PolicySettings, now: u64) -> Result<System, TooLarge> {
+pub(crate) fn build(
+    machine: &Machine,
+    topology: &Topology,
+    settings: &PolicySettings,
+    now: u64,
+) -> Result<System, TooLarge> {
     if topology.domains.len() > MAX_DOMAINS {
         return Err(TooLarge::Domains(topology.domains.len()));
     }

@@ -58,7 +58,15 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new(pid: u32, program: u32, base: u32, process: u32, parent: Option<u32>, cpu: usize, allowed: u32) -> Self {
+    pub(crate) fn new(
+        pid: u32,
+        program: u32,
+        base: u32,
+        process: u32,
+        parent: Option<u32>,
+        cpu: usize,
+        allowed: u32,
+    ) -> Self {
         let weight = crate::eevdf::NICE_0_WEIGHT as u32;
         Task {
             policy: PolicyTask {

@@ -43,7 +43,14 @@ impl Simulation<'_> {
     /// Has the policy choose a CPU, and charges `cpu` for what it looked at.
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
         let random = if self.tasks.len() == 1 { 0 } else { self.random(u32::MAX) };
-        let request = Placement { this_cpu: cpu, prev_cpu: prev, wake_flags, in_task: self.cpus[cpu].curr.is_some(), now: self.now, random };
+        let request = Placement {
+            this_cpu: cpu,
+            prev_cpu: prev,
+            wake_flags,
+            in_task: self.cpus[cpu].curr.is_some(),
+            now: self.now,
+            random,
+        };
         let curr = self.cpus[cpu].curr.filter(|c| *c != task);
         let d: Decision = match curr {
             Some(curr) => {

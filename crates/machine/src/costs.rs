@@ -151,10 +151,7 @@ impl Costs {
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
         let (Some(field), Some(slot)) = (Self::field(name), self.slot(name)) else {
             let names: Vec<_> = Self::FIELDS.iter().map(|field| field.name).collect();
-            return Err(format!(
-                "unknown cost `{name}`, allowed are {}",
-                names.join(", ")
-            ));
+            return Err(format!("unknown cost `{name}`, allowed are {}", names.join(", ")));
         };
         if !(field.min..=field.max).contains(&value) {
             let (min, max) = (field.min, field.max);

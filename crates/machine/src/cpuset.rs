@@ -185,9 +185,7 @@ impl CpuSet {
             if value != 0 && chunk >= MAX_CPUS / 32 {
                 return Err(format!("CPU mask has a CPU above {}", MAX_CPUS - 1));
             }
-            (0..32)
-                .filter(|bit| value >> bit & 1 == 1)
-                .for_each(|bit| set.insert(chunk * 32 + bit));
+            (0..32).filter(|bit| value >> bit & 1 == 1).for_each(|bit| set.insert(chunk * 32 + bit));
         }
         Ok(set)
     }
@@ -200,11 +198,7 @@ fn bad_group(part: &str) -> String {
 fn parse_cpu(part: &str, digits: &str) -> Result<usize, String> {
     let digits = digits.trim();
     // `usize::from_str` takes a leading plus sign, which no kernel file has.
-    let cpu = if digits.starts_with('+') {
-        None
-    } else {
-        digits.parse::<usize>().ok()
-    };
+    let cpu = if digits.starts_with('+') { None } else { digits.parse::<usize>().ok() };
     match cpu {
         Some(cpu) if cpu < MAX_CPUS => Ok(cpu),
         Some(cpu) => Err(format!("CPU {cpu} is above the limit of {}", MAX_CPUS - 1)),

@@ -35,9 +35,6 @@ pub enum MachineError {
 
 impl MachineError {
     pub(crate) fn invalid(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::Invalid {
-            place: place.into(),
-            what: what.into(),
-        }
+        Self::Invalid { place: place.into(), what: what.into() }
     }
 }

@@ -11,15 +11,10 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// Reads a text file of at most 16 MiB.
 pub(crate) fn read_text(path: &Path) -> Result<String, MachineError> {
-    let unreadable = |reason: String| MachineError::Read {
-        path: path.display().to_string(),
-        reason,
-    };
+    let unreadable = |reason: String| MachineError::Read { path: path.display().to_string(), reason };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(unreadable("it is larger than 16 MiB".to_owned()));
     }

@@ -17,17 +17,10 @@ const MAX_XML_NODES: u32 = 1 << 20;
 
 /// Reads the text of an XML file.
 pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
-    let options = ParsingOptions {
-        allow_dtd: true,
-        nodes_limit: MAX_XML_NODES,
-    };
+    let options = ParsingOptions { allow_dtd: true, nodes_limit: MAX_XML_NODES };
     let document = Document::parse_with_options(text, options)
         .map_err(|error| MachineError::invalid(path, format!("not well-formed XML: {error}")))?;
-    Reader {
-        path,
-        document: &document,
-    }
-    .machine()
+    Reader { path, document: &document }.machine()
 }
 
 struct Reader<'a, 'input> {
@@ -43,11 +36,7 @@ fn kind<'a>(node: &Element<'a, '_>) -> &'a str {
 
 /// Level of a data or unified cache object (`L3Cache`), nothing for other objects.
 fn cache_level(node: &Element) -> Option<u32> {
-    kind(node)
-        .strip_prefix('L')?
-        .strip_suffix("Cache")?
-        .parse()
-        .ok()
+    kind(node).strip_prefix('L')?.strip_suffix("Cache")?.parse().ok()
 }
 
 impl<'a, 'input> Reader<'a, 'input> {
@@ -96,27 +85,21 @@ impl<'a, 'input> Reader<'a, 'input> {
     }
 
     fn elements(&self, name: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
-        self.document
-            .descendants()
-            .filter(move |node| node.has_tag_name(name))
+        self.document.descendants().filter(move |node| node.has_tag_name(name))
     }
 
     fn objects(&self, wanted: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
-        self.elements("object")
-            .filter(move |node| kind(node) == wanted)
+        self.elements("object").filter(move |node| kind(node) == wanted)
     }
 
     fn info(&self, name: &str) -> Option<&'a str> {
         let mut infos = self.elements("info");
-        infos
-            .find(|node| node.attribute("name") == Some(name))?
-            .attribute("value")
+        infos.find(|node| node.attribute("name") == Some(name))?.attribute("value")
     }
 
     fn number(&self, node: &Element, attribute: &str, max: u64) -> Result<u64> {
         let text = node.attribute(attribute);
-        let text =
-            text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
+        let text = text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
         let number = text.parse().ok().filter(|number| *number <= max);
         let what = || format!("{attribute} is `{text}`, allowed are 0 to {max}");
         number.ok_or_else(|| self.error(node, what()))
@@ -142,18 +125,12 @@ impl<'a, 'input> Reader<'a, 'input> {
         cpu: usize,
         nodes: &[(usize, CpuSet)],
     ) -> Result<(Place, Option<Element<'a, 'input>>)> {
-        let above = || {
-            pu.ancestors()
-                .skip(1)
-                .take_while(|node| node.has_tag_name("object"))
-        };
+        let above = || pu.ancestors().skip(1).take_while(|node| node.has_tag_name("object"));
         let core = above().find(|node| kind(node) == "Core").unwrap_or(*pu);
         let package = above().find(|node| kind(node) == "Package");
         let machine = above().last().unwrap_or(*pu);
         let last_level = above().filter_map(|node| Some((cache_level(&node)?, node)));
-        let llc = last_level
-            .max_by_key(|(level, _)| *level)
-            .map(|(_, node)| node);
+        let llc = last_level.max_by_key(|(level, _)| *level).map(|(_, node)| node);
         let node = match nodes.iter().find(|(_, cpus)| cpus.contains(cpu)) {
             Some((node, _)) => *node,
             None if nodes.is_empty() => 0,
@@ -183,13 +160,10 @@ impl<'a, 'input> Reader<'a, 'input> {
             let parts = matrix.children().filter(|node| node.has_tag_name(name));
             parts.filter_map(|node| node.text()).collect()
         };
-        let indexes: Option<Vec<usize>> = text("indexes")
-            .split_whitespace()
-            .map(|word| word.parse().ok())
-            .collect();
+        let indexes: Option<Vec<usize>> =
+            text("indexes").split_whitespace().map(|word| word.parse().ok()).collect();
         let indexes = indexes.ok_or_else(|| self.error(&matrix, "indexes must be node numbers"))?;
-        let values =
-            parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
+        let values = parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
         if values.len() != indexes.len() * indexes.len() {
             let what = format!("{} distances for {} nodes", values.len(), indexes.len());
             return Err(self.error(&matrix, what));
@@ -225,12 +199,8 @@ impl<'a, 'input> Reader<'a, 'input> {
             Some(_) => self.number(node, attribute, MAX_CACHE_BYTES).map(Some),
         };
         let of_level = |level: u32| {
-            let mut caches = self
-                .elements("object")
-                .filter(|node| cache_level(node) == Some(level));
-            caches
-                .next()
-                .map_or(Ok(None), |node| size(&node, "cache_size"))
+            let mut caches = self.elements("object").filter(|node| cache_level(node) == Some(level));
+            caches.next().map_or(Ok(None), |node| size(&node, "cache_size"))
         };
         let caches = &mut machine.caches;
         caches.l1d_bytes = of_level(1)?.unwrap_or(caches.l1d_bytes);
@@ -255,12 +225,8 @@ impl<'a, 'input> Reader<'a, 'input> {
             _ => Arch::X86,
         };
         // AMD since family 17h (23): node_reclaim_distance is 32 (arch/x86/kernel/cpu/amd.c).
-        let family = self
-            .info("CPUFamilyNumber")
-            .and_then(|family| family.parse::<u32>().ok());
-        if self.info("CPUVendor") == Some("AuthenticAMD")
-            && family.is_some_and(|family| family >= 23)
-        {
+        let family = self.info("CPUFamilyNumber").and_then(|family| family.parse::<u32>().ok());
+        if self.info("CPUVendor") == Some("AuthenticAMD") && family.is_some_and(|family| family >= 23) {
             machine.reclaim_distance = 32;
         }
         if machine.description.is_empty() {

@@ -40,11 +40,8 @@ pub enum Arch {
 }
 
 impl Arch {
-    pub(crate) const ALL: [(&'static str, Arch); 3] = [
-        ("x86", Arch::X86),
-        ("arm64", Arch::Arm64),
-        ("power", Arch::Power),
-    ];
+    pub(crate) const ALL: [(&'static str, Arch); 3] =
+        [("x86", Arch::X86), ("arm64", Arch::Arm64), ("power", Arch::Power)];
 
     pub(crate) fn name(self) -> &'static str {
         Self::ALL[self as usize].0
@@ -84,12 +81,7 @@ pub struct Caches {
 impl Default for Caches {
     /// A server core without a description: 32 KiB, 1 MiB, 32 MiB, lines of 64 bytes (as EPYC 9004).
     fn default() -> Self {
-        Self {
-            l1d_bytes: 32 << 10,
-            l2_bytes: 1 << 20,
-            llc_bytes: 32 << 20,
-            line_bytes: 64,
-        }
+        Self { l1d_bytes: 32 << 10, l2_bytes: 1 << 20, llc_bytes: 32 << 20, line_bytes: 64 }
     }
 }
 
@@ -187,14 +179,8 @@ impl Machine {
         if spec.starts_with(|c: char| c.is_ascii_digit()) {
             return Self::from_shorthand(spec);
         }
-        let presets = presets::list()
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>();
-        Err(MachineError::Unknown {
-            spec: spec.to_owned(),
-            presets: presets.join(", "),
-        })
+        let presets = presets::list().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        Err(MachineError::Unknown { spec: spec.to_owned(), presets: presets.join(", ") })
     }
 
     /// The presets: name and one-line description, in alphabetical order.
@@ -240,12 +226,8 @@ impl Machine {
 
     /// A machine with the given places and defaults for everything else.
     pub(crate) fn from_places(name: &str, places: &[Place]) -> Self {
-        let (mut cores, mut clusters, mut llcs, mut packages) = (
-            Ids::default(),
-            Ids::default(),
-            Ids::default(),
-            Ids::default(),
-        );
+        let (mut cores, mut clusters, mut llcs, mut packages) =
+            (Ids::default(), Ids::default(), Ids::default(), Ids::default());
         let cpu = |place: &Place| Cpu {
             core: cores.id(place.core),
             cluster: place.cluster.map(|cluster| clusters.id(cluster)),
@@ -281,11 +263,7 @@ impl Machine {
 
     /// Number of packages.
     pub fn nr_packages(&self) -> usize {
-        self.cpus
-            .iter()
-            .map(|cpu| cpu.package + 1)
-            .max()
-            .unwrap_or(0)
+        self.cpus.iter().map(|cpu| cpu.package + 1).max().unwrap_or(0)
     }
 
     /// Number of last-level caches.
@@ -301,9 +279,7 @@ impl Machine {
     /// The CPUs whose place satisfies a condition.
     pub fn cpus_where(&self, condition: impl Fn(&Cpu) -> bool) -> CpuSet {
         let cpus = self.cpus.iter().enumerate();
-        cpus.filter(|(_, cpu)| condition(cpu))
-            .map(|(number, _)| number)
-            .collect()
+        cpus.filter(|(_, cpu)| condition(cpu)).map(|(number, _)| number).collect()
     }
 
     /// The SMT siblings of a CPU, itself included. Panics if there is no such CPU, as do the
@@ -351,11 +327,7 @@ impl Machine {
 
     /// Checks everything that the readers do not check as they read.
     pub(crate) fn validate(&self, place: &str) -> Result<(), MachineError> {
-        let checks = [
-            Self::check_counts,
-            Self::check_nesting,
-            Self::check_distances,
-        ];
+        let checks = [Self::check_counts, Self::check_nesting, Self::check_distances];
         let result = checks.iter().try_for_each(|check| check(self));
         result.map_err(|what| MachineError::invalid(place, what))
     }
@@ -366,15 +338,10 @@ impl Machine {
             return Err(format!("{cpus} CPUs, allowed are 1 to {MAX_CPUS}"));
         }
         if self.nodes > MAX_NODES {
-            return Err(format!(
-                "{} NUMA nodes, allowed are 1 to {MAX_NODES}",
-                self.nodes
-            ));
+            return Err(format!("{} NUMA nodes, allowed are 1 to {MAX_NODES}", self.nodes));
         }
         match (0..self.nodes).find(|&node| self.node_mask(node).is_empty()) {
-            Some(node) => Err(format!(
-                "node {node} has no CPU; nodes are numbered from 0 without gaps"
-            )),
+            Some(node) => Err(format!("node {node} has no CPU; nodes are numbered from 0 without gaps")),
             None => Ok(()),
         }
     }
@@ -384,19 +351,9 @@ impl Machine {
         type Inner = fn(&Cpu) -> Option<usize>;
         type Outer = fn(&Cpu) -> usize;
         let rules: [(&str, Inner, &str, Outer); 6] = [
-            (
-                "core",
-                |c| Some(c.core),
-                "cluster",
-                |c| c.cluster.map_or(0, |id| id + 1),
-            ),
+            ("core", |c| Some(c.core), "cluster", |c| c.cluster.map_or(0, |id| id + 1)),
             ("core", |c| Some(c.core), "LLC", |c| c.llc),
-            (
-                "core",
-                |c| Some(c.core),
-                "capacity",
-                |c| c.capacity as usize,
-            ),
+            ("core", |c| Some(c.core), "capacity", |c| c.capacity as usize),
             ("cluster", |c| c.cluster, "LLC", |c| c.llc),
             ("LLC", |c| Some(c.llc), "package", |c| c.package),
             ("LLC", |c| Some(c.llc), "node", |c| c.node),
@@ -420,16 +377,12 @@ impl Machine {
         let nodes = self.nodes;
         let rows = &self.distances;
         if rows.len() != nodes || rows.iter().any(|row| row.len() != nodes) {
-            return Err(format!(
-                "distances must be {nodes} rows of {nodes} numbers, one a node"
-            ));
+            return Err(format!("distances must be {nodes} rows of {nodes} numbers, one a node"));
         }
         for (from, row) in rows.iter().enumerate() {
             for (to, &distance) in row.iter().enumerate() {
                 if from == to && distance != LOCAL_DISTANCE {
-                    return Err(format!(
-                        "distance of node {from} to itself is {distance}, it must be 10"
-                    ));
+                    return Err(format!("distance of node {from} to itself is {distance}, it must be 10"));
                 }
                 if from != to && !(11..=254).contains(&distance) {
                     return Err(format!(
@@ -451,15 +404,9 @@ impl Machine {
 /// Distances of nodes that are all equally far from each other.
 pub(crate) fn flat_distances(nodes: usize) -> Vec<Vec<u32>> {
     let distance = |from, to| {
-        if from == to {
-            LOCAL_DISTANCE
-        } else {
-            REMOTE_DISTANCE
-        }
+        if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE }
     };
-    (0..nodes)
-        .map(|from| (0..nodes).map(|to| distance(from, to)).collect())
-        .collect()
+    (0..nodes).map(|from| (0..nodes).map(|to| distance(from, to)).collect()).collect()
 }
 
 /// Idle states of a machine whose description gives none: those of a server without deep sleep.
@@ -478,9 +425,7 @@ fn default_idle_states() -> Vec<IdleState> {
             exit_ns: 83,
             residency_ns: 2_000,
             polling: true,
-            source: format!(
-                "{measured}: 1154 ns against 1071 from POLL; residency of the ACPI table"
-            ),
+            source: format!("{measured}: 1154 ns against 1071 from POLL; residency of the ACPI table"),
         },
     ]
 }

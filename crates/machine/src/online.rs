@@ -25,10 +25,7 @@ impl Online {
         nodes.sort_unstable();
         nodes.dedup();
         let dense = |node: usize| nodes.binary_search(&node).unwrap_or(0);
-        let renumbered = |place: &Place| Place {
-            node: dense(place.node),
-            ..*place
-        };
+        let renumbered = |place: &Place| Place { node: dense(place.node), ..*place };
         let places: Vec<Place> = self.places.values().map(renumbered).collect();
         let mut machine = Machine::from_places(name, &places);
         for (index, number) in self.places.keys().enumerate() {
@@ -43,12 +40,7 @@ impl Online {
                 }
             }
         }
-        if self
-            .places
-            .keys()
-            .enumerate()
-            .any(|(index, &number)| index != number)
-        {
+        if self.places.keys().enumerate().any(|(index, &number)| index != number) {
             let numbers: CpuSet = self.places.keys().copied().collect();
             machine.description = format!("online CPUs {numbers}, renumbered from 0");
         }
@@ -56,17 +48,8 @@ impl Online {
     }
 
     /// Checks a capacity as the machine reports it.
-    pub(crate) fn set_capacity(
-        &mut self,
-        cpu: usize,
-        text: &str,
-        place: &str,
-    ) -> Result<(), MachineError> {
-        let capacity = text
-            .trim()
-            .parse()
-            .ok()
-            .filter(|capacity| (1..=1024).contains(capacity));
+    pub(crate) fn set_capacity(&mut self, cpu: usize, text: &str, place: &str) -> Result<(), MachineError> {
+        let capacity = text.trim().parse().ok().filter(|capacity| (1..=1024).contains(capacity));
         let what = || format!("capacity is `{}`, allowed are 1 to 1024", text.trim());
         let capacity = capacity.ok_or_else(|| MachineError::invalid(place, what()))?;
         self.capacities.insert(cpu, capacity);

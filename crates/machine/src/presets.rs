@@ -31,10 +31,6 @@ pub(crate) fn load(name: &str) -> Option<Result<Machine, MachineError>> {
 
 /// Names and descriptions.
 pub(crate) fn list() -> Vec<(String, String)> {
-    let machines = PRESETS
-        .iter()
-        .filter_map(|(name, text)| Machine::from_toml_str(name, text).ok());
-    machines
-        .map(|machine| (machine.name, machine.description))
-        .collect()
+    let machines = PRESETS.iter().filter_map(|(name, text)| Machine::from_toml_str(name, text).ok());
+    machines.map(|machine| (machine.name, machine.description)).collect()
 }

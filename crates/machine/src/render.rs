@@ -36,11 +36,7 @@ pub fn render_topology(machine: &Machine) -> String {
     for state in &machine.idle_states {
         let polling = if state.polling { ", polling" } else { "" };
         let (exit, residency) = (state.exit_ns, state.residency_ns);
-        let _ = writeln!(
-            text,
-            "idle {}: exit {exit} ns, residency {residency} ns{polling}",
-            state.name
-        );
+        let _ = writeln!(text, "idle {}: exit {exit} ns, residency {residency} ns{polling}", state.name);
     }
     text
 }
@@ -66,25 +62,16 @@ fn distances(machine: &Machine, text: &mut String) {
     if machine.nodes < 2 {
         return;
     }
-    let header: String = (0..machine.nodes)
-        .map(|node| format!("{node:>4}"))
-        .collect();
+    let header: String = (0..machine.nodes).map(|node| format!("{node:>4}")).collect();
     let _ = writeln!(text, "distances\n    {header}");
     for (node, row) in machine.distances.iter().enumerate() {
-        let row: String = row
-            .iter()
-            .map(|distance| format!("{distance:>4}"))
-            .collect();
+        let row: String = row.iter().map(|distance| format!("{distance:>4}")).collect();
         let _ = writeln!(text, "{node:>4}{row}");
     }
 }
 
 /// The CPUs of a set by id, in the order of their first CPUs.
-fn parts(
-    machine: &Machine,
-    cpus: &CpuSet,
-    id: impl Fn(&Cpu) -> Option<usize>,
-) -> Vec<(usize, CpuSet)> {
+fn parts(machine: &Machine, cpus: &CpuSet, id: impl Fn(&Cpu) -> Option<usize>) -> Vec<(usize, CpuSet)> {
     let mut parts: Vec<(usize, CpuSet)> = Vec::new();
     for cpu in cpus.iter() {
         let Some(id) = id(&machine.cpus[cpu]) else {
@@ -99,22 +86,12 @@ fn parts(
 }
 
 fn distinct(machine: &Machine, id: impl Fn(&Cpu) -> Option<usize>) -> usize {
-    machine
-        .cpus
-        .iter()
-        .filter_map(id)
-        .max()
-        .map_or(0, |max| max + 1)
+    machine.cpus.iter().filter_map(id).max().map_or(0, |max| max + 1)
 }
 
 /// A size in the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units
-        .iter()
-        .find(|(shift, _)| bytes != 0 && bytes % (1 << shift) == 0);
-    unit.map_or_else(
-        || format!("{bytes} B"),
-        |(shift, unit)| format!("{} {unit}", bytes >> shift),
-    )
+    let unit = units.iter().find(|(shift, _)| bytes != 0 && bytes % (1 << shift) == 0);
+    unit.map_or_else(|| format!("{bytes} B"), |(shift, unit)| format!("{} {unit}", bytes >> shift))
 }

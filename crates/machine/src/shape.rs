@@ -26,18 +26,14 @@ pub(crate) struct Shape {
     pub(crate) threads: usize,
 }
 
-const FORM: &str = "expected NODESn LLCSl CORESc THREADSt without blanks, like 2n4l8c2t; n, l and t may be left out";
+const FORM: &str =
+    "expected NODESn LLCSl CORESc THREADSt without blanks, like 2n4l8c2t; n, l and t may be left out";
 
 impl Shape {
     /// Reads `2n4l8c2t`: nodes, LLCs a node, cores an LLC, threads a core, in this order.
     /// A part that is left out counts 1; `c` is required.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut shape = Self {
-            nodes: 1,
-            llcs: 1,
-            cores: 0,
-            threads: 1,
-        };
+        let mut shape = Self { nodes: 1, llcs: 1, cores: 0, threads: 1 };
         let mut rest = text;
         for letter in ['n', 'l', 'c', 't'] {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -46,13 +42,9 @@ impl Shape {
             }
             let number = &rest[..digits];
             rest = &rest[digits + 1..];
-            let count = number
-                .parse()
-                .ok()
-                .filter(|count| (1..=MAX_CPUS).contains(count));
-            let count = count.ok_or_else(|| {
-                format!("`{number}{letter}` is out of range, allowed are 1 to {MAX_CPUS}")
-            })?;
+            let count = number.parse().ok().filter(|count| (1..=MAX_CPUS).contains(count));
+            let count = count
+                .ok_or_else(|| format!("`{number}{letter}` is out of range, allowed are 1 to {MAX_CPUS}"))?;
             match letter {
                 'n' => shape.nodes = count,
                 'l' => shape.llcs = count,
@@ -67,9 +59,7 @@ impl Shape {
             return Err(format!("the number of cores is missing: {FORM}"));
         }
         match shape.cpus() {
-            cpus if cpus > MAX_CPUS => {
-                Err(format!("{cpus} CPUs are too many, the limit is {MAX_CPUS}"))
-            }
+            cpus if cpus > MAX_CPUS => Err(format!("{cpus} CPUs are too many, the limit is {MAX_CPUS}")),
             _ => Ok(shape),
         }
     }
@@ -81,12 +71,7 @@ impl Shape {
 
     /// Where each CPU sits, in CPU order. `packages` must divide the number of LLCs;
     /// `cluster` is the number of cores that share a mid-level cache, a divisor of the cores.
-    pub(crate) fn places(
-        &self,
-        packages: usize,
-        cluster: Option<usize>,
-        numbering: Numbering,
-    ) -> Vec<Place> {
+    pub(crate) fn places(&self, packages: usize, cluster: Option<usize>, numbering: Numbering) -> Vec<Place> {
         let cores = self.nodes * self.llcs * self.cores;
         let place = |cpu| {
             let core = match numbering {

@@ -17,10 +17,7 @@ type Result<T> = std::result::Result<T, MachineError>;
 
 /// Reads the tree whose root is what is mounted on `/sys`.
 pub(crate) fn read(root: &Path) -> Result<Machine> {
-    let tree = Tree {
-        cpu: root.join("devices/system/cpu"),
-        node: root.join("devices/system/node"),
-    };
+    let tree = Tree { cpu: root.join("devices/system/cpu"), node: root.join("devices/system/node") };
     let online = tree.list(&tree.cpu.join("online"))?;
     if online.is_empty() {
         return Err(invalid(&tree.cpu.join("online"), "no CPU is online"));
@@ -89,19 +86,14 @@ impl Tree {
     /// The first of several files (old and new name) that there is, as a list that must hold
     /// the CPU itself.
     fn siblings(&self, cpu: usize, names: &[&str]) -> Result<Option<CpuSet>> {
-        let paths = names
-            .iter()
-            .map(|name| self.dir(cpu).join("topology").join(name));
+        let paths = names.iter().map(|name| self.dir(cpu).join("topology").join(name));
         let Some(path) = paths.into_iter().find(|path| path.exists()) else {
             return Ok(None);
         };
         let set = self.list(&path)?;
         match set.contains(cpu) {
             true => Ok(Some(set)),
-            false => Err(invalid(
-                &path,
-                format!("CPU {cpu} is not in its own list `{set}`"),
-            )),
+            false => Err(invalid(&path, format!("CPU {cpu} is not in its own list `{set}`"))),
         }
     }
 
@@ -112,22 +104,14 @@ impl Tree {
             return Ok(Vec::new());
         }
         let numbers = self.list(&online)?;
-        let cpus = |node| {
-            Ok((
-                node,
-                self.list(&self.node.join(format!("node{node}/cpulist")))?,
-            ))
-        };
+        let cpus = |node| Ok((node, self.list(&self.node.join(format!("node{node}/cpulist")))?));
         numbers.iter().map(cpus).collect()
     }
 
     fn place(&self, cpu: usize, nodes: &[(usize, CpuSet)]) -> Result<(Place, Option<u64>)> {
         let core = self.siblings(cpu, &["core_cpus_list", "thread_siblings_list"])?;
         let core = core.ok_or_else(|| {
-            invalid(
-                &self.dir(cpu).join("topology"),
-                "core_cpus_list and thread_siblings_list are missing",
-            )
+            invalid(&self.dir(cpu).join("topology"), "core_cpus_list and thread_siblings_list are missing")
         })?;
         let package = self.siblings(cpu, &["package_cpus_list", "core_siblings_list"])?;
         let package = package.unwrap_or(core);
@@ -136,25 +120,15 @@ impl Tree {
             Some((node, cpus)) => (*node, *cpus),
             None if nodes.is_empty() => (0, CpuSet::first_n(MAX_CPUS)),
             None => {
-                return Err(invalid(
-                    &self.node,
-                    format!("CPU {cpu} is in no node's cpulist"),
-                ));
+                return Err(invalid(&self.node, format!("CPU {cpu} is in no node's cpulist")));
             }
         };
-        let last_level = self
-            .caches(cpu)?
-            .into_iter()
-            .max_by_key(|cache| cache.level);
+        let last_level = self.caches(cpu)?.into_iter().max_by_key(|cache| cache.level);
         let bytes = last_level.as_ref().and_then(|cache| cache.bytes);
         // Where firmware says nothing of caches, the package counts as the LLC, as for the
         // kernel. A cache that reaches over nodes or packages is cut at them (sub-NUMA clusters).
         let llc = last_level.map_or(package, |cache| cache.shared);
-        let llc = llc
-            .union(&core)
-            .intersect(&package)
-            .intersect(&node_cpus)
-            .union(&CpuSet::single(cpu));
+        let llc = llc.union(&core).intersect(&package).intersect(&node_cpus).union(&CpuSet::single(cpu));
         let cluster = self.siblings(cpu, &["cluster_cpus_list"])?;
         let cluster = cluster.filter(|set| *set != core && set.is_subset(&llc) && *set != llc);
         let label = |set: &CpuSet| set.first().unwrap_or(cpu);
@@ -182,29 +156,20 @@ impl Tree {
             }
             let level = files::read_text(&dir.join("level"))?;
             let level = level.trim().parse().map_err(|_| {
-                invalid(
-                    &dir.join("level"),
-                    format!("`{}` is not a cache level", level.trim()),
-                )
+                invalid(&dir.join("level"), format!("`{}` is not a cache level", level.trim()))
             })?;
             let size = |name: &str| {
                 let path = dir.join(name);
                 let Some(text) = optional(&path)? else {
                     return Ok(None);
                 };
-                let bytes =
-                    parse_bytes(&text).filter(|bytes| (1..=MAX_CACHE_BYTES).contains(bytes));
+                let bytes = parse_bytes(&text).filter(|bytes| (1..=MAX_CACHE_BYTES).contains(bytes));
                 let what = || format!("`{}` is not a size like 32K", text.trim());
                 bytes.map(Some).ok_or_else(|| invalid(&path, what()))
             };
             let (bytes, line_bytes) = (size("size")?, size("coherency_line_size")?);
             let shared = self.list(&dir.join("shared_cpu_list"))?;
-            caches.push(Cache {
-                level,
-                bytes,
-                line_bytes,
-                shared,
-            });
+            caches.push(Cache { level, bytes, line_bytes, shared });
         }
         Ok(caches)
     }
@@ -231,8 +196,7 @@ impl Tree {
     fn distances(&self, nodes: &[(usize, CpuSet)], found: &mut Online) -> Result<()> {
         for (from, _) in nodes {
             let path = self.node.join(format!("node{from}/distance"));
-            let row =
-                parse_distances(&files::read_text(&path)?).map_err(|what| invalid(&path, what))?;
+            let row = parse_distances(&files::read_text(&path)?).map_err(|what| invalid(&path, what))?;
             if row.len() != nodes.len() {
                 let what = format!("{} distances for {} nodes", row.len(), nodes.len());
                 return Err(invalid(&path, what));
@@ -257,21 +221,15 @@ impl Tree {
             let nanoseconds = |file: &str| {
                 let path = dir.join(file);
                 let text = files::read_text(&path)?;
-                let time = text
-                    .trim()
-                    .parse::<u64>()
-                    .ok()
-                    .and_then(|us| us.checked_mul(1000));
+                let time = text.trim().parse::<u64>().ok().and_then(|us| us.checked_mul(1000));
                 let what = || format!("`{}` is not a time of up to 1000000 us", text.trim());
-                time.filter(|&ns| ns <= MAX_IDLE_NS)
-                    .ok_or_else(|| invalid(&path, what()))
+                time.filter(|&ns| ns <= MAX_IDLE_NS).ok_or_else(|| invalid(&path, what()))
             };
             let description = optional(&dir.join("desc"))?.unwrap_or_default();
             states.push(IdleState {
                 exit_ns: nanoseconds("latency")?,
                 residency_ns: nanoseconds("residency")?,
-                polling: ["POLL", "snooze"].contains(&name.as_str())
-                    || description.contains("MWAIT"),
+                polling: ["POLL", "snooze"].contains(&name.as_str()) || description.contains("MWAIT"),
                 source: "sysfs cpuidle: what the driver believes, an upper bound".to_owned(),
                 name,
             });

@@ -65,12 +65,7 @@ struct Idle {
 
 /// Reads the text of a machine file.
 pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
-    let mut reader = Reader {
-        path,
-        text,
-        sources: BTreeMap::new(),
-        llc_bytes: BTreeMap::new(),
-    };
+    let mut reader = Reader { path, text, sources: BTreeMap::new(), llc_bytes: BTreeMap::new() };
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         reader.error(offset, error.message().replace('\n', " "))
@@ -114,10 +109,7 @@ impl Reader<'_> {
         let Value::Table(table) = figure.get_ref() else {
             return Ok(figure.get_ref());
         };
-        if let Some(other) = table
-            .keys()
-            .find(|key| !["value", "source"].contains(&key.as_str()))
-        {
+        if let Some(other) = table.keys().find(|key| !["value", "source"].contains(&key.as_str())) {
             let what = format!("unknown key `{other}` in {key}, allowed are value and source");
             return Err(self.wrong(figure, what));
         }
@@ -137,18 +129,12 @@ impl Reader<'_> {
     fn integer(&mut self, key: &str, figure: &Figure, min: u64, max: u64) -> Result<u64> {
         let value = self.value(key, figure)?;
         let Some(number) = value.as_integer() else {
-            let what = format!(
-                "{key} must be an integer from {min} to {max}, not {}",
-                value.type_str()
-            );
+            let what = format!("{key} must be an integer from {min} to {max}, not {}", value.type_str());
             return Err(self.wrong(figure, what));
         };
         match u64::try_from(number) {
             Ok(number) if (min..=max).contains(&number) => Ok(number),
-            _ => Err(self.wrong(
-                figure,
-                format!("{key} is {number}, allowed are {min} to {max}"),
-            )),
+            _ => Err(self.wrong(figure, format!("{key} is {number}, allowed are {min} to {max}"))),
         }
     }
 
@@ -164,10 +150,7 @@ impl Reader<'_> {
         let found = words.iter().find(|(word, _)| *word == text);
         found.map(|(_, value)| *value).ok_or_else(|| {
             let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            self.wrong(
-                figure,
-                format!("{key} is `{text}`, allowed are {}", words.join(", ")),
-            )
+            self.wrong(figure, format!("{key} is `{text}`, allowed are {}", words.join(", ")))
         })
     }
 
@@ -189,8 +172,7 @@ impl Reader<'_> {
 
     fn cpu_list(&mut self, key: &str, figure: &Figure) -> Result<CpuSet> {
         let text = self.text(key, figure)?;
-        let set = CpuSet::parse_list(text)
-            .map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+        let set = CpuSet::parse_list(text).map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
         match set.is_empty() {
             true => Err(self.wrong(figure, format!("{key} is empty"))),
             false => Ok(set),
@@ -206,18 +188,15 @@ impl Reader<'_> {
         let mut sets = Vec::new();
         for item in items {
             let text = item.as_str().ok_or_else(|| self.wrong(figure, form()))?;
-            let set = CpuSet::parse_list(text)
-                .map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+            let set =
+                CpuSet::parse_list(text).map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
             sets.push(set);
         }
         Ok(sets)
     }
 
     fn cpus(&mut self, file: &File) -> Result<Machine> {
-        let name = Path::new(self.path)
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .unwrap_or(self.path);
+        let name = Path::new(self.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(self.path);
         match (&file.shape, &file.llc) {
             (Some(shape), None) => {
                 let places = self.regular(shape, file)?;
@@ -228,23 +207,19 @@ impl Reader<'_> {
                 let offset = llcs.first().map_or(0, |llc| llc.span().start);
                 Err(self.error(offset, "give either shape or [[llc]] tables, not both"))
             }
-            (None, None) => {
-                Err(self.error(0, "the CPUs are missing: give shape or [[llc]] tables"))
-            }
+            (None, None) => Err(self.error(0, "the CPUs are missing: give shape or [[llc]] tables")),
         }
     }
 
     fn regular(&mut self, figure: &Figure, file: &File) -> Result<Vec<Place>> {
         let text = self.text("shape", figure)?;
-        let shape =
-            Shape::parse(text).map_err(|what| self.wrong(figure, format!("shape: {what}")))?;
+        let shape = Shape::parse(text).map_err(|what| self.wrong(figure, format!("shape: {what}")))?;
         let mut packages = shape.nodes;
         if let Some(figure) = &file.packages {
             packages = self.integer("packages", figure, 1, MAX_CPUS as u64)? as usize;
             let llcs = shape.nodes * shape.llcs;
             if llcs % packages != 0 {
-                let what =
-                    format!("packages is {packages}, it must divide the {llcs} LLCs of shape");
+                let what = format!("packages is {packages}, it must divide the {llcs} LLCs of shape");
                 return Err(self.wrong(figure, what));
             }
         }
@@ -252,20 +227,16 @@ impl Reader<'_> {
         if let Some(figure) = &file.cluster_cores {
             let size = self.integer("cluster_cores", figure, 1, MAX_CPUS as u64)? as usize;
             if shape.cores % size != 0 {
-                let what = format!(
-                    "cluster_cores is {size}, it must divide the {} cores of an LLC",
-                    shape.cores
-                );
+                let what =
+                    format!("cluster_cores is {size}, it must divide the {} cores of an LLC", shape.cores);
                 return Err(self.wrong(figure, what));
             }
             cluster = Some(size);
         }
         let mut numbering = Numbering::default();
         if let Some(figure) = &file.numbering {
-            let words = [
-                ("cores-first", Numbering::CoresFirst),
-                ("threads-adjacent", Numbering::ThreadsAdjacent),
-            ];
+            let words =
+                [("cores-first", Numbering::CoresFirst), ("threads-adjacent", Numbering::ThreadsAdjacent)];
             numbering = self.choice("numbering", figure, &words)?;
         }
         Ok(shape.places(packages, cluster, numbering))
@@ -277,31 +248,16 @@ impl Reader<'_> {
             ("packages", &file.packages),
             ("cluster_cores", &file.cluster_cores),
         ];
-        if let Some((key, Some(figure))) = only_regular.iter().find(|(_, figure)| figure.is_some())
-        {
-            return Err(self.wrong(
-                figure,
-                format!("{key} goes with shape, not with [[llc]] tables"),
-            ));
+        if let Some((key, Some(figure))) = only_regular.iter().find(|(_, figure)| figure.is_some()) {
+            return Err(self.wrong(figure, format!("{key} goes with shape, not with [[llc]] tables")));
         }
         let mut places: BTreeMap<usize, Place> = BTreeMap::new();
         let mut cores = 0;
         for (llc, table) in llcs.iter().enumerate() {
             for (core, place) in self.llc(llc, table)? {
                 for cpu in core.iter() {
-                    if places
-                        .insert(
-                            cpu,
-                            Place {
-                                core: cores,
-                                ..place
-                            },
-                        )
-                        .is_some()
-                    {
-                        return Err(
-                            self.error(table.span().start, format!("CPU {cpu} is listed twice"))
-                        );
+                    if places.insert(cpu, Place { core: cores, ..place }).is_some() {
+                        return Err(self.error(table.span().start, format!("CPU {cpu} is listed twice")));
                     }
                 }
                 cores += 1;
@@ -329,11 +285,7 @@ impl Reader<'_> {
     fn llc(&mut self, llc: usize, table: &Spanned<Llc>) -> Result<Vec<(CpuSet, Place)>> {
         let (offset, table) = (table.span().start, table.get_ref());
         let cores: Vec<CpuSet> = match (&table.cpus, &table.cores) {
-            (Some(cpus), None) => self
-                .cpu_list("cpus", cpus)?
-                .iter()
-                .map(CpuSet::single)
-                .collect(),
+            (Some(cpus), None) => self.cpu_list("cpus", cpus)?.iter().map(CpuSet::single).collect(),
             (None, Some(cores)) => self.cpu_lists("cores", cores)?,
             _ => return Err(self.error(offset, "an [[llc]] table needs either cpus or cores")),
         };
@@ -358,16 +310,7 @@ impl Reader<'_> {
             // Labels of clusters are made unique over the machine by the LLC they are in.
             let cluster = clusters.iter().position(|cluster| core.is_subset(cluster));
             let cluster = cluster.map(|index| llc * MAX_CPUS + index);
-            (
-                *core,
-                Place {
-                    core: 0,
-                    cluster,
-                    llc,
-                    package,
-                    node,
-                },
-            )
+            (*core, Place { core: 0, cluster, llc, package, node })
         };
         Ok(cores.iter().map(place).collect())
     }
@@ -398,17 +341,12 @@ impl Reader<'_> {
         };
         let row = |row: &Value| -> Option<Vec<u32>> {
             let numbers = row.as_array()?.iter();
-            numbers
-                .map(|number| u32::try_from(number.as_integer()?).ok())
-                .collect()
+            numbers.map(|number| u32::try_from(number.as_integer()?).ok()).collect()
         };
         let rows = self.value("distances", figure)?.as_array();
         let rows: Option<Vec<_>> = rows.and_then(|rows| rows.iter().map(row).collect());
         machine.distances = rows.ok_or_else(|| {
-            self.wrong(
-                figure,
-                "distances must be rows of numbers, like [[10, 21], [21, 10]]",
-            )
+            self.wrong(figure, "distances must be rows of numbers, like [[10, 21], [21, 10]]")
         })?;
         Ok(())
     }
@@ -418,12 +356,9 @@ impl Reader<'_> {
         for (list, figure) in &file.capacity {
             let key = format!("capacity.{list}");
             let capacity = self.integer(&key, figure, 1, 1024)? as u32;
-            let cpus = CpuSet::parse_list(list)
-                .map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
-            if let Some(cpu) = cpus
-                .iter()
-                .find(|&cpu| seen.contains(cpu) || cpu >= machine.cpus.len())
-            {
+            let cpus =
+                CpuSet::parse_list(list).map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+            if let Some(cpu) = cpus.iter().find(|&cpu| seen.contains(cpu) || cpu >= machine.cpus.len()) {
                 let what = match seen.contains(cpu) {
                     true => format!("{key}: CPU {cpu} already has a capacity"),
                     false => format!("{key}: there is no CPU {cpu}"),
@@ -431,8 +366,7 @@ impl Reader<'_> {
                 return Err(self.wrong(figure, what));
             }
             seen = seen.union(&cpus);
-            cpus.iter()
-                .for_each(|cpu| machine.cpus[cpu].capacity = capacity);
+            cpus.iter().for_each(|cpu| machine.cpus[cpu].capacity = capacity);
         }
         Ok(())
     }
@@ -455,10 +389,7 @@ impl Reader<'_> {
             };
             *slot = self.bytes(&key, figure)?;
             if name == "line_bytes" && !(*slot).is_power_of_two() {
-                return Err(self.wrong(
-                    figure,
-                    format!("{key} is {slot}, it must be a power of two"),
-                ));
+                return Err(self.wrong(figure, format!("{key} is {slot}, it must be a power of two")));
             }
         }
         machine.llc_bytes.fill(machine.caches.llc_bytes);
@@ -475,10 +406,7 @@ impl Reader<'_> {
                 return Err(self.wrong(figure, what));
             };
             let value = self.integer(&format!("costs.{name}"), figure, field.min, field.max)?;
-            machine
-                .costs
-                .set(name, value)
-                .map_err(|what| self.wrong(figure, what))?;
+            machine.costs.set(name, value).map_err(|what| self.wrong(figure, what))?;
         }
         Ok(())
     }

@@ -13,11 +13,7 @@ impl Machine {
     /// The machine as a machine file, in the explicit form (one `[[llc]]` table for each LLC).
     /// [`Machine::from_toml_str`] reads it back as an equal machine.
     pub fn to_toml(&self) -> String {
-        let mut writer = Writer {
-            machine: self,
-            text: String::new(),
-            written: BTreeSet::new(),
-        };
+        let mut writer = Writer { machine: self, text: String::new(), written: BTreeSet::new() };
         writer.header();
         writer.llcs();
         writer.capacities();
@@ -47,9 +43,7 @@ impl Writer<'_> {
             Some(source) => {
                 self.written.insert(path.to_owned());
                 let source = quote(source);
-                self.line(format_args!(
-                    "{key} = {{ value = {value}, source = {source} }}"
-                ));
+                self.line(format_args!("{key} = {{ value = {value}, source = {source} }}"));
             }
             None => self.line(format_args!("{key} = {value}")),
         }
@@ -61,16 +55,8 @@ impl Writer<'_> {
         self.figure("description", "description", quote(&machine.description));
         self.figure("arch", "arch", quote(machine.arch.name()));
         self.figure("hz", "hz", machine.hz);
-        self.figure(
-            "distances",
-            "distances",
-            format_args!("{:?}", machine.distances),
-        );
-        self.figure(
-            "reclaim_distance",
-            "reclaim_distance",
-            machine.reclaim_distance,
-        );
+        self.figure("distances", "distances", format_args!("{:?}", machine.distances));
+        self.figure("reclaim_distance", "reclaim_distance", machine.reclaim_distance);
         if machine.idle_states.is_empty() {
             // Without this, the default states would be taken.
             self.line("idle = []");
@@ -90,10 +76,7 @@ impl Writer<'_> {
             if !clusters.is_empty() {
                 self.line(format_args!("clusters = [{clusters}]"));
             }
-            self.line(format_args!(
-                "node = {}\npackage = {}",
-                first.node, first.package
-            ));
+            self.line(format_args!("node = {}\npackage = {}", first.node, first.package));
             let path = format!("llc.{llc}.bytes");
             let bytes = machine.llc_bytes[llc];
             if bytes != machine.caches.llc_bytes || machine.sources.contains_key(&path) {
@@ -109,11 +92,7 @@ impl Writer<'_> {
         }
         self.line("\n[capacity]");
         for (capacity, cpus) in values {
-            self.figure(
-                &format!("capacity.{cpus}"),
-                &format!("\"{cpus}\""),
-                capacity,
-            );
+            self.figure(&format!("capacity.{cpus}"), &format!("\"{cpus}\""), capacity);
         }
     }
 
@@ -148,11 +127,7 @@ impl Writer<'_> {
     /// The sources of figures that the explicit form does not have, such as `shape`.
     fn sources(&mut self) {
         let machine = self.machine;
-        let rest: Vec<_> = machine
-            .sources
-            .iter()
-            .filter(|(path, _)| !self.written.contains(*path))
-            .collect();
+        let rest: Vec<_> = machine.sources.iter().filter(|(path, _)| !self.written.contains(*path)).collect();
         if !rest.is_empty() {
             self.line("\n[sources]");
         }
@@ -170,10 +145,7 @@ fn lists(members: &CpuSet, label: impl Fn(usize) -> Option<usize>) -> String {
             sets.entry(label).or_default().insert(cpu);
         }
     }
-    sets.values()
-        .map(|set| format!("\"{set}\""))
-        .collect::<Vec<_>>()
-        .join(", ")
+    sets.values().map(|set| format!("\"{set}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// A text as a TOML string or key.

@@ -19,18 +19,9 @@ fn lists() {
 #[test]
 fn wrong_lists() {
     let message = |text| CpuSet::parse_list(text).unwrap_err();
-    assert_eq!(
-        message("0-"),
-        "`0-` is not a CPU number or a range like 0-3"
-    );
-    assert_eq!(
-        message("1,,2"),
-        "`` is not a CPU number or a range like 0-3"
-    );
-    assert_eq!(
-        message("+1"),
-        "`+1` is not a CPU number or a range like 0-3"
-    );
+    assert_eq!(message("0-"), "`0-` is not a CPU number or a range like 0-3");
+    assert_eq!(message("1,,2"), "`` is not a CPU number or a range like 0-3");
+    assert_eq!(message("+1"), "`+1` is not a CPU number or a range like 0-3");
     assert_eq!(message("3-1"), "CPU range `3-1` runs backwards");
     assert_eq!(message("0-1024"), "CPU 1024 is above the limit of 1023");
 }
@@ -47,18 +38,9 @@ fn masks_are_as_wide_as_the_machine() {
 #[test]
 fn wrong_masks() {
     let message = |text| CpuSet::parse_mask(text).unwrap_err();
-    assert_eq!(
-        message("0x1g"),
-        "`0x1g` is not a group of up to 8 hexadecimal digits"
-    );
-    assert_eq!(
-        message("123456789"),
-        "`123456789` is not a group of up to 8 hexadecimal digits"
-    );
-    assert_eq!(
-        message(&format!("1{}", ",0".repeat(32))),
-        "CPU mask has a CPU above 1023"
-    );
+    assert_eq!(message("0x1g"), "`0x1g` is not a group of up to 8 hexadecimal digits");
+    assert_eq!(message("123456789"), "`123456789` is not a group of up to 8 hexadecimal digits");
+    assert_eq!(message(&format!("1{}", ",0".repeat(32))), "CPU mask has a CPU above 1023");
 }
 
 #[test]

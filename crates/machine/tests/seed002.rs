@@ -9,20 +9,15 @@ const LINUX_6_8: KernelStyle = KernelStyle::new(6, 8);
 
 fn build(request: i32, semantics: RelaxSemantics) -> Result<Topology, RelaxError> {
     let machine = Machine::load("e5-2680v3-2s").unwrap();
-    let options = DomainOptions {
-        relax_domain_level: Some(request),
-        relax_semantics: semantics,
-        names: LINUX_6_8,
-    };
+    let options =
+        DomainOptions { relax_domain_level: Some(request), relax_semantics: semantics, names: LINUX_6_8 };
     Topology::build(&machine, &options)
 }
 
 /// What the kernel prints, without the blank that it puts at the end of flag lines.
 fn printed(topology: &Topology, style: KernelStyle) -> Vec<String> {
     let text = render_domains(topology, 0, style);
-    text.lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 const NEWIDLE: &str = "SD_BALANCE_NEWIDLE ";
@@ -53,18 +48,10 @@ fn flag_lines(smt: &str, mc: &str, numa: &str) -> Vec<String> {
 fn check(request: i32, semantics: RelaxSemantics, newidle: [&str; 3]) {
     let topology = build(request, semantics).unwrap();
     let lines = printed(&topology, LINUX_6_8);
-    let names = [
-        "cpu0/domain0/name:SMT",
-        "cpu0/domain1/name:MC",
-        "cpu0/domain2/name:NUMA",
-    ];
+    let names = ["cpu0/domain0/name:SMT", "cpu0/domain1/name:MC", "cpu0/domain2/name:NUMA"];
     assert_eq!(lines[..3], names, "request {request} {semantics:?}");
     let [smt, mc, numa] = newidle;
-    assert_eq!(
-        lines[3..],
-        flag_lines(smt, mc, numa),
-        "request {request} {semantics:?}"
-    );
+    assert_eq!(lines[3..], flag_lines(smt, mc, numa), "request {request} {semantics:?}");
 }
 
 #[test]
@@ -115,10 +102,7 @@ fn refused_values() {
 #[test]
 fn no_request_is_the_boot_default() {
     let machine = Machine::load("e5-2680v3-2s").unwrap();
-    let options = DomainOptions {
-        names: LINUX_6_8,
-        ..DomainOptions::default()
-    };
+    let options = DomainOptions { names: LINUX_6_8, ..DomainOptions::default() };
     let topology = Topology::build(&machine, &options).unwrap();
     assert_eq!(topology, build(-1, RelaxSemantics::After).unwrap());
     assert_eq!(topology, build(-1, RelaxSemantics::Before).unwrap());
@@ -141,10 +125,7 @@ fn the_second_patch_shows_levels() {
     );
     let renamed = lines[6..].join("\n");
     let old = flag_lines(NEWIDLE, NEWIDLE, NEWIDLE).join("\n");
-    assert_eq!(
-        renamed,
-        old.replace("SD_SHARE_PKG_RESOURCES", "SD_SHARE_LLC")
-    );
+    assert_eq!(renamed, old.replace("SD_SHARE_PKG_RESOURCES", "SD_SHARE_LLC"));
 }
 
 #[test]

@@ -106,16 +106,10 @@ impl Comparison {
         published: Vec<Published>,
         notes: Vec<String>,
     ) -> Comparison {
-        let baseline = Baseline {
-            metrics: summarize(&baseline.runs),
-            label: baseline.label,
-        };
+        let baseline = Baseline { metrics: summarize(&baseline.runs), label: baseline.label };
         Comparison {
             experiment: experiment.into(),
-            variants: variants
-                .into_iter()
-                .map(|runs| Variant::new(&baseline, runs))
-                .collect(),
+            variants: variants.into_iter().map(|runs| Variant::new(&baseline, runs)).collect(),
             baseline,
             published: published.into_iter().map(Published::with_delta).collect(),
             notes,
@@ -124,10 +118,7 @@ impl Comparison {
 
     /// The published results beside the simulated ones of the first variant.
     pub fn published_beside_simulated(&self) -> Vec<PublishedBesideSimulated<'_>> {
-        self.published
-            .iter()
-            .map(|published| self.beside(published))
-            .collect()
+        self.published.iter().map(|published| self.beside(published)).collect()
     }
 
     fn beside<'a>(&'a self, published: &'a Published) -> PublishedBesideSimulated<'a> {
@@ -140,9 +131,7 @@ impl Comparison {
             baseline: metric.and_then(|metric| self.baseline.metrics.get(&metric)),
             patched: metric.and_then(|metric| variant?.metrics.get(&metric)),
             delta_pct,
-            points: delta_pct
-                .zip(published.delta_pct)
-                .map(|(simulated, published)| simulated - published),
+            points: delta_pct.zip(published.delta_pct).map(|(simulated, published)| simulated - published),
         }
     }
 }
@@ -158,35 +147,21 @@ impl Variant {
             .iter()
             .map(|&(m, base, own)| (m, stats::delta_pct(m.better(), base.mean, own.mean)))
             .collect();
-        let p_value: BTreeMap<Metric, Option<f64>> = pairs
-            .iter()
-            .map(|&(m, base, own)| (m, stats::welch_p_value(base, own)))
-            .collect();
+        let p_value: BTreeMap<Metric, Option<f64>> =
+            pairs.iter().map(|&(m, base, own)| (m, stats::welch_p_value(base, own))).collect();
         let corrected = correct(&p_value);
         let verdicts = pairs
             .iter()
             .map(|&(m, base, own)| {
-                (
-                    m,
-                    Verdict::of(m.better(), base.mean, own.mean, corrected.get(&m).copied()),
-                )
+                (m, Verdict::of(m.better(), base.mean, own.mean, corrected.get(&m).copied()))
             })
             .collect();
-        Variant {
-            label: runs.label,
-            delta_pct,
-            p_value,
-            verdicts,
-            metrics,
-        }
+        Variant { label: runs.label, delta_pct, p_value, verdicts, metrics }
     }
 
     /// Judgement of a metric, untested if a side lacks it.
     pub fn verdict(&self, metric: Metric) -> Verdict {
-        self.verdicts
-            .get(&metric)
-            .copied()
-            .unwrap_or(Verdict::Untested)
+        self.verdicts.get(&metric).copied().unwrap_or(Verdict::Untested)
     }
 }
 
@@ -205,8 +180,7 @@ impl Published {
     }
 
     fn with_delta(mut self) -> Published {
-        if let (None, Some(baseline), Some(patched)) = (self.delta_pct, self.baseline, self.patched)
-        {
+        if let (None, Some(baseline), Some(patched)) = (self.delta_pct, self.baseline, self.patched) {
             self.delta_pct = stats::delta_pct(self.better(), baseline, patched);
         }
         self
@@ -218,10 +192,7 @@ fn summarize(runs: &[Metrics]) -> BTreeMap<Metric, Summary> {
     for (metric, value) in runs.iter().flat_map(Metrics::iter) {
         values.entry(metric).or_default().push(value);
     }
-    values
-        .into_iter()
-        .filter_map(|(metric, values)| Some((metric, Summary::of(&values)?)))
-        .collect()
+    values.into_iter().filter_map(|(metric, values)| Some((metric, Summary::of(&values)?))).collect()
 }
 
 /// The p-values that there are, corrected as one family.
@@ -259,28 +230,14 @@ pub(crate) fn example() -> Comparison {
     };
     Comparison::new(
         "wakeup-bias-prev",
-        side(
-            "linux-6.5",
-            &[(49.0, 118e6, 9.0), (50.0, 119e6, 10.0), (51.0, 120e6, 11.0)],
-        ),
+        side("linux-6.5", &[(49.0, 118e6, 9.0), (50.0, 119e6, 10.0), (51.0, 120e6, 11.0)]),
         vec![
-            side(
-                "WAKEUP_BIAS_PREV",
-                &[(29.0, 7e6, 9.5), (30.0, 7e6, 10.5), (31.0, 7e6, 11.5)],
-            ),
-            side(
-                "no-op",
-                &[(49.0, 118e6, 9.0), (50.0, 119e6, 10.0), (51.0, 120e6, 11.0)],
-            ),
+            side("WAKEUP_BIAS_PREV", &[(29.0, 7e6, 9.5), (30.0, 7e6, 10.5), (31.0, 7e6, 11.5)]),
+            side("no-op", &[(49.0, 118e6, 9.0), (50.0, 119e6, 10.0), (51.0, 120e6, 11.0)]),
         ],
         vec![
             published("runtime_s", Some(49.0), Some(29.0), None),
-            published(
-                "cpu_migrations",
-                Some(118e6),
-                Some(7e6),
-                Some("rounded to a million"),
-            ),
+            published("cpu_migrations", Some(118e6), Some(7e6), Some("rounded to a million")),
             published("stalled_cycles_backend_pct", Some(8.16), Some(6.46), None),
         ],
         vec!["EEVDF stands in for CFS".into()],
@@ -295,9 +252,7 @@ mod tests {
     fn json_has_the_documented_shape() {
         let one = |value| Runs {
             label: format!("at {value}"),
-            runs: [value, value + 1.0]
-                .map(|v| [(Metric::runtime_s, v)].into_iter().collect())
-                .to_vec(),
+            runs: [value, value + 1.0].map(|v| [(Metric::runtime_s, v)].into_iter().collect()).to_vec(),
         };
         let comparison = Comparison::new("e", one(10.0), vec![one(5.0)], vec![], vec!["n".into()]);
         let summary = |mean, min, max| serde_json::json!({"mean": mean, "std": 0.5_f64.sqrt(), "min": min, "median": mean, "max": max});
@@ -330,18 +285,13 @@ mod tests {
         assert_eq!(variant["delta_pct"]["runtime_s"], 10.0);
         assert!(variant["p_value"]["runtime_s"].is_null());
         assert!(variant["metrics"]["runtime_s"]["std"].is_null());
-        assert_eq!(
-            comparison.variants[0].verdict(Metric::runtime_s),
-            Verdict::Untested
-        );
+        assert_eq!(comparison.variants[0].verdict(Metric::runtime_s), Verdict::Untested);
     }
 
     #[test]
     fn a_real_effect_is_found_and_a_no_op_is_not() {
         let comparison = example();
-        let [patched, no_op] = &comparison.variants[..] else {
-            panic!("two variants")
-        };
+        let [patched, no_op] = &comparison.variants[..] else { panic!("two variants") };
         assert_eq!(patched.verdict(Metric::runtime_s), Verdict::Better);
         assert_eq!(patched.verdict(Metric::cpu_migrations), Verdict::Better);
         assert_eq!(patched.verdict(Metric::wakeups), Verdict::NoDifference);
@@ -353,32 +303,18 @@ mod tests {
     #[test]
     fn chance_differences_do_not_survive_the_correction() {
         // One of forty metrics has p = 0.04: under 0.05 by itself, but that is what chance gives.
-        let p_values = Metric::ALL
-            .iter()
-            .map(|&m| (m, Some(if m == Metric::wakeups { 0.04 } else { 0.5 })))
-            .collect();
+        let p_values =
+            Metric::ALL.iter().map(|&m| (m, Some(if m == Metric::wakeups { 0.04 } else { 0.5 }))).collect();
         assert_eq!(correct(&p_values)[&Metric::wakeups], 1.0);
     }
 
     #[test]
     fn a_metric_of_one_side_only_is_not_compared() {
-        let side = |metric| Runs {
-            label: "x".into(),
-            runs: vec![[(metric, 1.0)].into_iter().collect()],
-        };
-        let comparison = Comparison::new(
-            "e",
-            side(Metric::runtime_s),
-            vec![side(Metric::wakeups)],
-            vec![],
-            vec![],
-        );
+        let side = |metric| Runs { label: "x".into(), runs: vec![[(metric, 1.0)].into_iter().collect()] };
+        let comparison =
+            Comparison::new("e", side(Metric::runtime_s), vec![side(Metric::wakeups)], vec![], vec![]);
         assert!(comparison.variants[0].delta_pct.is_empty());
-        assert!(
-            comparison.variants[0]
-                .metrics
-                .contains_key(&Metric::wakeups)
-        );
+        assert!(comparison.variants[0].metrics.contains_key(&Metric::wakeups));
     }
 
     #[test]

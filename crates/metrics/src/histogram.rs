@@ -33,9 +33,7 @@ impl LatencyHistogram {
 
     /// Adds the latencies of another histogram.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        self.0
-            .add(&other.0)
-            .expect("both histograms have the same bounds");
+        self.0.add(&other.0).expect("both histograms have the same bounds");
     }
 
     /// Number of latencies recorded.

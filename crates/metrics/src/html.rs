@@ -69,40 +69,17 @@ fn escape(text: &str) -> String {
 fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
     let sides: Vec<(&str, Summary)> =
         std::iter::once((&comparison.baseline.label, &comparison.baseline.metrics))
-            .chain(
-                comparison
-                    .variants
-                    .iter()
-                    .map(|variant| (&variant.label, &variant.metrics)),
-            )
+            .chain(comparison.variants.iter().map(|variant| (&variant.label, &variant.metrics)))
             .filter_map(|(label, metrics)| Some((label.as_str(), *metrics.get(&metric)?)))
             .collect();
     let spread = |summary: &Summary| summary.std.unwrap_or(0.0);
-    let longest = sides
-        .iter()
-        .map(|(_, s)| s.mean.abs() + spread(s))
-        .fold(0.0, f64::max);
-    let scale = if longest > 0.0 {
-        BAR_AREA / longest
-    } else {
-        0.0
-    };
+    let longest = sides.iter().map(|(_, s)| s.mean.abs() + spread(s)).fold(0.0, f64::max);
+    let scale = if longest > 0.0 { BAR_AREA / longest } else { 0.0 };
     let (width, height) = (BAR_AREA + 400.0, BAR_STEP * sides.len() as f64);
-    _ = writeln!(
-        out,
-        "<h2>{}</h2>\n<p class=\"plain\">{}</p>",
-        heading(metric),
-        escape(metric.help())
-    );
-    _ = writeln!(
-        out,
-        "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">"
-    );
+    _ = writeln!(out, "<h2>{}</h2>\n<p class=\"plain\">{}</p>", heading(metric), escape(metric.help()));
+    _ = writeln!(out, "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
     for (i, (label, summary)) in sides.iter().enumerate() {
-        let (top, end) = (
-            BAR_STEP * i as f64 + 4.0,
-            200.0 + summary.mean.abs() * scale,
-        );
+        let (top, end) = (BAR_STEP * i as f64 + 4.0, 200.0 + summary.mean.abs() * scale);
         let (middle, whisker) = (top + BAR_HEIGHT / 2.0, spread(summary) * scale);
         _ = writeln!(
             out,
@@ -136,42 +113,22 @@ fn value(summary: Option<&Summary>, metric: Metric) -> String {
         return "-".into();
     };
     let decimals = table::decimals(metric, Some(summary));
-    let spread = summary
-        .std
-        .map_or(String::new(), |std| format!(" &#177; {std:.decimals$}"));
+    let spread = summary.std.map_or(String::new(), |std| format!(" &#177; {std:.decimals$}"));
     format!("{:.decimals$}{spread}", summary.mean)
 }
 
 fn metrics_table(out: &mut String, comparison: &Comparison) {
-    _ = write!(
-        out,
-        "<table>\n<tr><th>metric</th><th>{}</th>",
-        escape(&comparison.baseline.label)
-    );
+    _ = write!(out, "<table>\n<tr><th>metric</th><th>{}</th>", escape(&comparison.baseline.label));
     for variant in &comparison.variants {
-        _ = write!(
-            out,
-            "<th>{}</th><th>delta</th><th>p</th>",
-            escape(&variant.label)
-        );
+        _ = write!(out, "<th>{}</th><th>delta</th><th>p</th>", escape(&variant.label));
     }
     out.push_str("</tr>\n");
     for &metric in Metric::ALL {
         let base = comparison.baseline.metrics.get(&metric);
-        if base.is_none()
-            && comparison
-                .variants
-                .iter()
-                .all(|v| !v.metrics.contains_key(&metric))
-        {
+        if base.is_none() && comparison.variants.iter().all(|v| !v.metrics.contains_key(&metric)) {
             continue;
         }
-        _ = write!(
-            out,
-            "<tr><td title=\"{}\">{}</td>",
-            escape(metric.help()),
-            heading(metric)
-        );
+        _ = write!(out, "<tr><td title=\"{}\">{}</td>", escape(metric.help()), heading(metric));
         _ = write!(out, "<td>{}</td>", value(base, metric));
         for variant in &comparison.variants {
             variant_cells(out, variant, metric);
@@ -190,11 +147,7 @@ fn variant_cells(out: &mut String, variant: &Variant, metric: Metric) {
     };
     let delta = variant.delta_pct.get(&metric).copied().flatten();
     let p = variant.p_value.get(&metric).copied().flatten();
-    let star = if variant.verdict(metric).is_significant() {
-        " *"
-    } else {
-        ""
-    };
+    let star = if variant.verdict(metric).is_significant() { " *" } else { "" };
     _ = write!(
         out,
         "<td>{}</td><td class=\"{class}\">{}{star}</td><td>{}</td>",
@@ -205,18 +158,11 @@ fn variant_cells(out: &mut String, variant: &Variant, metric: Metric) {
 }
 
 fn p_value(p: f64) -> String {
-    if p > 0.0 && p < 1e-4 {
-        "&lt;0.0001".into()
-    } else {
-        format!("{p:.4}")
-    }
+    if p > 0.0 && p < 1e-4 { "&lt;0.0001".into() } else { format!("{p:.4}") }
 }
 
 fn published_table(out: &mut String, comparison: &Comparison) {
-    let label = comparison
-        .variants
-        .first()
-        .map_or("", |variant| &variant.label);
+    let label = comparison.variants.first().map_or("", |variant| &variant.label);
     _ = writeln!(
         out,
         "<h2>Published and simulated</h2>\n<table>\n<tr><th>metric</th><th>published before</th><th>after</th>\
@@ -226,10 +172,8 @@ fn published_table(out: &mut String, comparison: &Comparison) {
     for row in comparison.published_beside_simulated() {
         let published = row.published;
         let number = |value: Option<f64>| value.map_or("-".into(), |value| value.to_string());
-        let simulated = |summary: Option<&Summary>| {
-            row.metric
-                .map_or("-".into(), |metric| value(summary, metric))
-        };
+        let simulated =
+            |summary: Option<&Summary>| row.metric.map_or("-".into(), |metric| value(summary, metric));
         _ = writeln!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
@@ -241,8 +185,7 @@ fn published_table(out: &mut String, comparison: &Comparison) {
             simulated(row.baseline),
             simulated(row.patched),
             table::percent(row.delta_pct),
-            row.points
-                .map_or("-".into(), |points| format!("{points:+.2}")),
+            row.points.map_or("-".into(), |points| format!("{points:+.2}")),
             escape(&published.source_and_note()),
         );
     }
@@ -256,10 +199,7 @@ mod tests {
 
     #[test]
     fn golden_page() {
-        assert_eq!(
-            render(&example(), &[Metric::runtime_s]),
-            include_str!("../tests/golden/page.html")
-        );
+        assert_eq!(render(&example(), &[Metric::runtime_s]), include_str!("../tests/golden/page.html"));
     }
 
     #[test]
@@ -275,11 +215,7 @@ mod tests {
         comparison.published[0].note = Some(evil.into());
         let page = render(&comparison, &[Metric::runtime_s]);
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
-        assert_eq!(
-            page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}")
-                .count(),
-            12
-        );
+        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 12);
     }
 
     #[test]

@@ -66,11 +66,7 @@ pub struct TaskRef<'a> {
 
 impl TaskRef<'static> {
     /// The idle task of any CPU.
-    pub const IDLE: TaskRef<'static> = TaskRef {
-        pid: 0,
-        comm: "swapper",
-        prio: 120,
-    };
+    pub const IDLE: TaskRef<'static> = TaskRef { pid: 0, comm: "swapper", prio: 120 };
 }
 
 /// A thread of the process tree.
@@ -100,22 +96,11 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// [`TraceError::Io`].
     pub fn new(out: W, cpus: u32) -> Result<TraceWriter<W>, TraceError> {
-        let bundle = |cpu| FtraceEventBundle {
-            cpu: Some(cpu),
-            event: Vec::new(),
-        };
-        let mut writer = TraceWriter {
-            out,
-            bundles: (0..cpus).map(bundle).collect(),
-        };
-        let utsname = Utsname {
-            sysname: Some("Linux".into()),
-            release: Some(KERNEL_RELEASE.into()),
-        };
+        let bundle = |cpu| FtraceEventBundle { cpu: Some(cpu), event: Vec::new() };
+        let mut writer = TraceWriter { out, bundles: (0..cpus).map(bundle).collect() };
+        let utsname = Utsname { sysname: Some("Linux".into()), release: Some(KERNEL_RELEASE.into()) };
         writer.packet(TracePacket {
-            system_info: Some(SystemInfo {
-                utsname: Some(utsname),
-            }),
+            system_info: Some(SystemInfo { utsname: Some(utsname) }),
             ..TracePacket::default()
         })?;
         Ok(writer)
@@ -125,23 +110,13 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     /// [`TraceError::Io`].
-    pub fn process_tree(
-        &mut self,
-        timestamp: u64,
-        threads: &[Thread<'_>],
-    ) -> Result<(), TraceError> {
+    pub fn process_tree(&mut self, timestamp: u64, threads: &[Thread<'_>]) -> Result<(), TraceError> {
         let (leaders, others): (Vec<&Thread<'_>>, Vec<_>) =
             threads.iter().partition(|thread| thread.tid == thread.tgid);
-        let process = |t: &Thread<'_>| TreeProcess {
-            pid: Some(t.tgid),
-            ppid: Some(0),
-            cmdline: vec![t.name.into()],
-        };
-        let thread = |t: &Thread<'_>| TreeThread {
-            tid: Some(t.tid),
-            name: Some(t.name.into()),
-            tgid: Some(t.tgid),
-        };
+        let process =
+            |t: &Thread<'_>| TreeProcess { pid: Some(t.tgid), ppid: Some(0), cmdline: vec![t.name.into()] };
+        let thread =
+            |t: &Thread<'_>| TreeThread { tid: Some(t.tid), name: Some(t.name.into()), tgid: Some(t.tgid) };
         let tree = ProcessTree {
             processes: leaders.into_iter().map(process).collect(),
             threads: others.into_iter().map(thread).collect(),
@@ -189,12 +164,7 @@ impl<W: Write> TraceWriter<W> {
         task: TaskRef<'_>,
         target_cpu: u32,
     ) -> Result<(), TraceError> {
-        self.event(
-            timestamp,
-            cpu,
-            waker,
-            Event::Waking(SchedWakeup::new(task, target_cpu)),
-        )
+        self.event(timestamp, cpu, waker, Event::Waking(SchedWakeup::new(task, target_cpu)))
     }
 
     /// A new task is woken for the first time on `cpu`, by its parent `waker`; it is to run on `target_cpu`.
@@ -209,12 +179,7 @@ impl<W: Write> TraceWriter<W> {
         task: TaskRef<'_>,
         target_cpu: u32,
     ) -> Result<(), TraceError> {
-        self.event(
-            timestamp,
-            cpu,
-            waker,
-            Event::WakeupNew(SchedWakeup::new(task, target_cpu)),
-        )
+        self.event(timestamp, cpu, waker, Event::WakeupNew(SchedWakeup::new(task, target_cpu)))
     }
 
     /// `task` is moved from `orig_cpu` to `dest_cpu` by `cpu`, where the task `current` runs.
@@ -252,28 +217,15 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.out)
     }
 
-    fn event(
-        &mut self,
-        timestamp: u64,
-        cpu: u32,
-        pid: i32,
-        event: Event,
-    ) -> Result<(), TraceError> {
+    fn event(&mut self, timestamp: u64, cpu: u32, pid: i32, event: Event) -> Result<(), TraceError> {
         let cpus = self.bundles.len() as u32;
-        let bundle = self
-            .bundles
-            .get_mut(cpu as usize)
-            .ok_or(TraceError::Cpu { cpu, cpus })?;
+        let bundle = self.bundles.get_mut(cpu as usize).ok_or(TraceError::Cpu { cpu, cpus })?;
         bundle.event.push(FtraceEvent {
             timestamp: Some(timestamp),
             pid: Some(pid as u32),
             event: Some(event),
         });
-        if bundle.event.len() >= BUNDLE_EVENTS {
-            self.close_bundle(cpu as usize)
-        } else {
-            Ok(())
-        }
+        if bundle.event.len() >= BUNDLE_EVENTS { self.close_bundle(cpu as usize) } else { Ok(()) }
     }
 
     fn close_bundle(&mut self, cpu: usize) -> Result<(), TraceError> {
@@ -281,23 +233,12 @@ impl<W: Write> TraceWriter<W> {
         if event.is_empty() {
             return Ok(());
         }
-        let bundle = FtraceEventBundle {
-            cpu: Some(cpu as u32),
-            event,
-        };
-        self.packet(TracePacket {
-            ftrace_events: Some(bundle),
-            ..TracePacket::default()
-        })
+        let bundle = FtraceEventBundle { cpu: Some(cpu as u32), event };
+        self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() })
     }
 
     fn packet(&mut self, packet: TracePacket) -> Result<(), TraceError> {
-        let trace = Trace {
-            packet: vec![TracePacket {
-                sequence_id: Some(SEQUENCE_ID),
-                ..packet
-            }],
-        };
+        let trace = Trace { packet: vec![TracePacket { sequence_id: Some(SEQUENCE_ID), ..packet }] };
         Ok(self.out.write_all(&trace.encode_to_vec())?)
     }
 }
@@ -306,60 +247,24 @@ impl<W: Write> TraceWriter<W> {
 mod tests {
     use super::*;
 
-    const A: TaskRef<'_> = TaskRef {
-        pid: 101,
-        comm: "sender",
-        prio: 120,
-    };
-    const B: TaskRef<'_> = TaskRef {
-        pid: 102,
-        comm: "receiver",
-        prio: 120,
-    };
+    const A: TaskRef<'_> = TaskRef { pid: 101, comm: "sender", prio: 120 };
+    const B: TaskRef<'_> = TaskRef { pid: 102, comm: "receiver", prio: 120 };
 
     /// One event of each kind: A wakes B from CPU 0 to CPU 1, B runs there, A forks and blocks.
     fn trace() -> Vec<u8> {
         let mut trace = TraceWriter::new(Vec::new(), 2).unwrap();
         let threads = [
-            Thread {
-                tid: 100,
-                tgid: 100,
-                name: "hackbench",
-            },
-            Thread {
-                tid: 101,
-                tgid: 100,
-                name: "sender",
-            },
+            Thread { tid: 100, tgid: 100, name: "hackbench" },
+            Thread { tid: 101, tgid: 100, name: "sender" },
         ];
         trace.process_tree(0, &threads).unwrap();
-        trace
-            .sched_switch(1_000, 0, TaskRef::IDLE, PrevState::Running, A)
-            .unwrap();
+        trace.sched_switch(1_000, 0, TaskRef::IDLE, PrevState::Running, A).unwrap();
         trace.sched_waking(2_000, 0, A.pid, B, 1).unwrap();
         trace.sched_migrate_task(2_100, 0, A.pid, B, 0, 1).unwrap();
-        trace
-            .sched_switch(5_000, 1, TaskRef::IDLE, PrevState::Running, B)
-            .unwrap();
-        trace
-            .sched_wakeup_new(
-                6_000,
-                0,
-                A.pid,
-                TaskRef {
-                    pid: 103,
-                    comm: "child",
-                    prio: 120,
-                },
-                0,
-            )
-            .unwrap();
-        trace
-            .sched_switch(7_000, 0, A, PrevState::Interruptible, TaskRef::IDLE)
-            .unwrap();
-        trace
-            .sched_switch(8_000, 1, B, PrevState::Preempted, TaskRef::IDLE)
-            .unwrap();
+        trace.sched_switch(5_000, 1, TaskRef::IDLE, PrevState::Running, B).unwrap();
+        trace.sched_wakeup_new(6_000, 0, A.pid, TaskRef { pid: 103, comm: "child", prio: 120 }, 0).unwrap();
+        trace.sched_switch(7_000, 0, A, PrevState::Interruptible, TaskRef::IDLE).unwrap();
+        trace.sched_switch(8_000, 1, B, PrevState::Preempted, TaskRef::IDLE).unwrap();
         trace.finish().unwrap()
     }
 
@@ -374,9 +279,7 @@ mod tests {
         // Trace.packet = 1: 0a; TracePacket: trusted_packet_sequence_id = 10: 50 01, system_info = 45: ea 02;
         // SystemInfo.utsname = 1: 0a; Utsname.sysname = 1: 0a 05, release = 3: 1a 06.
         let out = TraceWriter::new(Vec::new(), 1).unwrap().finish().unwrap();
-        let mut want = vec![
-            0x0a, 0x16, 0x50, 0x01, 0xea, 0x02, 0x11, 0x0a, 0x0f, 0x0a, 0x05,
-        ];
+        let mut want = vec![0x0a, 0x16, 0x50, 0x01, 0xea, 0x02, 0x11, 0x0a, 0x0f, 0x0a, 0x05];
         want.extend(b"Linux");
         want.extend([0x1a, 0x06]);
         want.extend(b"6.12.0");
@@ -389,22 +292,13 @@ mod tests {
         for i in 0..BUNDLE_EVENTS as u64 * 2 + 1 {
             trace.sched_waking(i, 1, A.pid, B, 0).unwrap();
         }
-        assert!(
-            trace.bundles[1].event.len() == 1,
-            "full bundles are written at once"
-        );
+        assert!(trace.bundles[1].event.len() == 1, "full bundles are written at once");
         let decoded = Trace::decode(&trace.finish().unwrap()[..]).unwrap();
-        let bundles: Vec<_> = decoded
-            .packet
-            .iter()
-            .filter_map(|packet| packet.ftrace_events.as_ref())
-            .collect();
+        let bundles: Vec<_> =
+            decoded.packet.iter().filter_map(|packet| packet.ftrace_events.as_ref()).collect();
         assert!(bundles.iter().all(|bundle| bundle.cpu == Some(1)));
-        let times: Vec<u64> = bundles
-            .iter()
-            .flat_map(|b| &b.event)
-            .filter_map(|event| event.timestamp)
-            .collect();
+        let times: Vec<u64> =
+            bundles.iter().flat_map(|b| &b.event).filter_map(|event| event.timestamp).collect();
         assert_eq!(times, (0..BUNDLE_EVENTS as u64 * 2 + 1).collect::<Vec<_>>());
     }
 
@@ -412,9 +306,6 @@ mod tests {
     fn an_unknown_cpu_is_an_error() {
         let mut trace = TraceWriter::new(Vec::new(), 2).unwrap();
         let error = trace.sched_waking(0, 2, 1, B, 0).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "trace event on CPU 2, but the trace has CPUs 0 to 1"
-        );
+        assert_eq!(error.to_string(), "trace event on CPU 2, but the trace has CPUs 0 to 1");
     }
 }

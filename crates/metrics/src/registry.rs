@@ -153,18 +153,12 @@ mod tests {
 
     #[test]
     fn json_keeps_the_order_of_the_table() {
-        let metrics: Metrics = [
-            (Metric::wakeups, 3.0),
-            (Metric::runtime_s, 1.5),
-            (Metric::cpu_migrations, 2.0),
-        ]
-        .into_iter()
-        .collect();
+        let metrics: Metrics =
+            [(Metric::wakeups, 3.0), (Metric::runtime_s, 1.5), (Metric::cpu_migrations, 2.0)]
+                .into_iter()
+                .collect();
         let json = serde_json::to_string(&metrics).unwrap();
-        assert_eq!(
-            json,
-            r#"{"runtime_s":1.5,"cpu_migrations":2.0,"wakeups":3.0}"#
-        );
+        assert_eq!(json, r#"{"runtime_s":1.5,"cpu_migrations":2.0,"wakeups":3.0}"#);
     }
 
     #[test]

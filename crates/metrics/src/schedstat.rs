@@ -133,12 +133,7 @@ impl BalanceCounters {
             }
             Version::V17 => fields.extend(imbalance),
         }
-        fields.extend([
-            self.lb_gained,
-            self.lb_hot_gained,
-            self.lb_nobusyq,
-            self.lb_nobusyg,
-        ]);
+        fields.extend([self.lb_gained, self.lb_hot_gained, self.lb_nobusyq, self.lb_nobusyg]);
         fields
     }
 }
@@ -165,20 +160,8 @@ pub fn write<W: Write>(
 }
 
 fn write_cpu(out: &mut impl Write, number: usize, cpu: &SchedstatCpu) -> io::Result<()> {
-    let SchedstatCpu {
-        yld_count,
-        sched_count,
-        sched_goidle,
-        ttwu_count,
-        ttwu_local,
-        ..
-    } = cpu;
-    let SchedstatCpu {
-        rq_cpu_time,
-        run_delay,
-        pcount,
-        ..
-    } = cpu;
+    let SchedstatCpu { yld_count, sched_count, sched_goidle, ttwu_count, ttwu_local, .. } = cpu;
+    let SchedstatCpu { rq_cpu_time, run_delay, pcount, .. } = cpu;
     writeln!(
         out,
         "cpu{number} {yld_count} 0 {sched_count} {sched_goidle} {ttwu_count} {ttwu_local} {rq_cpu_time} {run_delay} {pcount}"
@@ -200,25 +183,12 @@ fn write_domain(
         Version::V15 => [&domain.idle, &domain.busy, &domain.newly_idle],
         Version::V16 | Version::V17 => [&domain.busy, &domain.idle, &domain.newly_idle],
     };
-    for field in idle_types
-        .iter()
-        .flat_map(|counters| counters.fields(version))
-    {
+    for field in idle_types.iter().flat_map(|counters| counters.fields(version)) {
         write!(out, " {field}")?;
     }
     // The six counters of exec and fork balancing have long been unused; the kernel prints zeros.
-    let SchedstatDomain {
-        alb_count,
-        alb_failed,
-        alb_pushed,
-        ..
-    } = domain;
-    let SchedstatDomain {
-        ttwu_wake_remote,
-        ttwu_move_affine,
-        ttwu_move_balance,
-        ..
-    } = domain;
+    let SchedstatDomain { alb_count, alb_failed, alb_pushed, .. } = domain;
+    let SchedstatDomain { ttwu_wake_remote, ttwu_move_affine, ttwu_move_balance, .. } = domain;
     writeln!(
         out,
         " {alb_count} {alb_failed} {alb_pushed} 0 0 0 0 0 0 {ttwu_wake_remote} {ttwu_move_affine} {ttwu_move_balance}"
@@ -272,13 +242,7 @@ mod tests {
             domains: vec![domain],
         };
         let mut out = Vec::new();
-        write(
-            &mut out,
-            version,
-            4_294_892_296,
-            &[cpu, SchedstatCpu::default()],
-        )
-        .unwrap();
+        write(&mut out, version, 4_294_892_296, &[cpu, SchedstatCpu::default()]).unwrap();
         String::from_utf8(out).unwrap()
     }
 

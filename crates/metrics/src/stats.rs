@@ -38,21 +38,12 @@ impl Summary {
             let squares: f64 = sorted.iter().map(|x| (x - mean).powi(2)).sum();
             (squares / (n - 1) as f64).sqrt()
         });
-        Some(Summary {
-            n,
-            mean,
-            std,
-            min,
-            median: percentile_of_sorted(&sorted, 50.0),
-            max,
-        })
+        Some(Summary { n, mean, std, min, median: percentile_of_sorted(&sorted, 50.0), max })
     }
 
     /// Standard deviation as a percentage of the mean, 0 to infinity; `None` without a spread or with a mean of 0.
     pub fn coeff_var_pct(&self) -> Option<f64> {
-        self.std
-            .filter(|_| self.mean != 0.0)
-            .map(|std| std / self.mean.abs() * 100.0)
+        self.std.filter(|_| self.mean != 0.0).map(|std| std / self.mean.abs() * 100.0)
     }
 }
 
@@ -180,10 +171,7 @@ mod tests {
     fn summary_worked_by_hand() {
         // Squared distances from the mean 5: 9 1 1 1 0 0 4 16 = 32; 32 / 7 = 4.571429, its root 2.138090.
         let s = summary(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
-        assert_eq!(
-            (s.n, s.mean, s.min, s.median, s.max),
-            (8, 5.0, 2.0, 4.5, 9.0)
-        );
+        assert_eq!((s.n, s.mean, s.min, s.median, s.max), (8, 5.0, 2.0, 4.5, 9.0));
         assert!((s.std.unwrap() - 2.138_090).abs() < 1e-6);
         assert!((s.coeff_var_pct().unwrap() - 42.761_80).abs() < 1e-4);
     }
@@ -191,10 +179,7 @@ mod tests {
     #[test]
     fn a_single_value_has_no_spread_and_no_p_value() {
         let s = summary(&[3.0]);
-        assert_eq!(
-            (s.mean, s.std, s.median, s.coeff_var_pct()),
-            (3.0, None, 3.0, None)
-        );
+        assert_eq!((s.mean, s.std, s.median, s.coeff_var_pct()), (3.0, None, 3.0, None));
         assert_eq!(p_value(&[3.0], &[1.0, 2.0]), None);
         assert_eq!(p_value(&[1.0, 2.0], &[3.0]), None);
         assert_eq!(Summary::of(&[]), None);
@@ -216,18 +201,12 @@ mod tests {
         // example 2); the further digits and the second value are from scipy.stats.ttest_ind(equal_var=False).
         let a = [17.2, 20.9, 22.6, 18.1, 21.7, 21.4, 23.5, 24.2, 14.7, 21.8];
         let b = [
-            21.5, 22.8, 21.0, 23.0, 21.6, 23.6, 22.5, 20.7, 23.4, 21.8, 20.7, 21.7, 21.5, 22.5,
-            23.6, 21.5, 22.5, 23.5, 21.5, 21.8,
+            21.5, 22.8, 21.0, 23.0, 21.6, 23.6, 22.5, 20.7, 23.4, 21.8, 20.7, 21.7, 21.5, 22.5, 23.6, 21.5,
+            22.5, 23.5, 21.5, 21.8,
         ];
         assert!((p_value(&a, &b).unwrap() - 0.148_841_696_605_328).abs() < 1e-9);
-        let c = [
-            27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
-            21.4,
-        ];
-        let d = [
-            27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.5,
-            28.5,
-        ];
+        let c = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
+        let d = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.5, 28.5];
         assert!((p_value(&c, &d).unwrap() - 0.005_973_986_825_102).abs() < 1e-9);
     }
 
@@ -245,10 +224,7 @@ mod tests {
         assert_eq!(p_value(&[0.1; 3], &[0.2; 3]), Some(0.0));
         // One constant side: the other's spread alone decides. t = 2 / 1 = 2 with 1 degree of freedom: Cauchy.
         let p = p_value(&[0.0, 2.0], &[3.0; 5]).unwrap();
-        assert!(
-            (p - 2.0 * (0.5 - 2.0_f64.atan() / std::f64::consts::PI)).abs() < 1e-12,
-            "{p}"
-        );
+        assert!((p - 2.0 * (0.5 - 2.0_f64.atan() / std::f64::consts::PI)).abs() < 1e-12, "{p}");
     }
 
     #[test]

@@ -44,19 +44,9 @@ pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
 
 /// One line per variant: which way its metrics differ, or that they do not.
 pub fn verdict_line(variant: &Variant) -> String {
-    let count = |wanted: Verdict| {
-        variant
-            .verdicts
-            .values()
-            .filter(|&&verdict| verdict == wanted)
-            .count()
-    };
+    let count = |wanted: Verdict| variant.verdicts.values().filter(|&&verdict| verdict == wanted).count();
     let total = variant.verdicts.len();
-    let (better, worse, other) = (
-        count(Verdict::Better),
-        count(Verdict::Worse),
-        count(Verdict::Different),
-    );
+    let (better, worse, other) = (count(Verdict::Better), count(Verdict::Worse), count(Verdict::Different));
     if count(Verdict::Untested) == total {
         format!("{}: not tested, it takes two runs a side", variant.label)
     } else if better + worse + other == 0 {
@@ -85,13 +75,10 @@ pub fn legend(comparison: &Comparison) -> String {
 
 /// The two header lines with the labels of the columns.
 fn header(out: &mut String, comparison: &Comparison, title_width: usize) {
-    let labels = std::iter::once(&comparison.baseline.label)
-        .chain(comparison.variants.iter().map(|v| &v.label));
+    let labels =
+        std::iter::once(&comparison.baseline.label).chain(comparison.variants.iter().map(|v| &v.label));
     let lines: Vec<(String, String)> = labels.map(|label| split_label(label)).collect();
-    for line in [
-        lines.iter().map(|l| &l.0).collect::<Vec<_>>(),
-        lines.iter().map(|l| &l.1).collect(),
-    ] {
+    for line in [lines.iter().map(|l| &l.0).collect::<Vec<_>>(), lines.iter().map(|l| &l.1).collect()] {
         let text: String = line.iter().map(|part| format!("{part:>COLUMN$}")).collect();
         _ = writeln!(out, "{}", format!("{:title_width$}{text}", "").trim_end());
     }
@@ -102,21 +89,15 @@ fn header(out: &mut String, comparison: &Comparison, title_width: usize) {
 fn split_label(label: &str) -> (String, String) {
     let room = COLUMN - 1;
     let fit = |text: &str| text.chars().take(room).collect::<String>();
-    let release = label
-        .find('-')
-        .filter(|_| label.starts_with(|c: char| c.is_ascii_digit()))
-        .map(|dash| {
-            let suffix = &label[dash + 1..];
-            let past_rc = suffix.find('-').filter(|_| suffix.starts_with("rc"));
-            past_rc.map_or(dash, |next| dash + 1 + next)
-        });
+    let release = label.find('-').filter(|_| label.starts_with(|c: char| c.is_ascii_digit())).map(|dash| {
+        let suffix = &label[dash + 1..];
+        let past_rc = suffix.find('-').filter(|_| suffix.starts_with("rc"));
+        past_rc.map_or(dash, |next| dash + 1 + next)
+    });
     match release {
         Some(dash) => (fit(&label[..dash]), fit(&label[dash + 1..])),
         None if label.chars().count() <= room => (String::new(), label.into()),
-        None => (
-            fit(label),
-            fit(&label.chars().skip(room).collect::<String>()),
-        ),
+        None => (fit(label), fit(&label.chars().skip(room).collect::<String>())),
     }
 }
 
@@ -141,32 +122,19 @@ const HEADLINE_ROWS: [(&str, Statistic); 5] = [
 fn rows(comparison: &Comparison, headline: &[Metric]) -> Vec<Row> {
     let present = |metric: &&Metric| {
         comparison.baseline.metrics.contains_key(metric)
-            || comparison
-                .variants
-                .iter()
-                .any(|variant| variant.metrics.contains_key(metric))
+            || comparison.variants.iter().any(|variant| variant.metrics.contains_key(metric))
     };
     let first = headline.iter().filter(present).flat_map(|&metric| {
-        HEADLINE_ROWS
-            .iter()
-            .map(move |&(statistic, of)| row(comparison, metric, statistic, of))
+        HEADLINE_ROWS.iter().map(move |&(statistic, of)| row(comparison, metric, statistic, of))
     });
-    let others = Metric::ALL
-        .iter()
-        .filter(present)
-        .filter(|metric| !headline.contains(metric));
-    first
-        .chain(others.map(|&metric| row(comparison, metric, "Amean", |s| Some(s.mean))))
-        .collect()
+    let others = Metric::ALL.iter().filter(present).filter(|metric| !headline.contains(metric));
+    first.chain(others.map(|&metric| row(comparison, metric, "Amean", |s| Some(s.mean)))).collect()
 }
 
 fn row(comparison: &Comparison, metric: Metric, statistic: &str, of: Statistic) -> Row {
     let base = comparison.baseline.metrics.get(&metric).and_then(of);
-    let values: Vec<Option<f64>> = comparison
-        .variants
-        .iter()
-        .map(|variant| variant.metrics.get(&metric).and_then(of))
-        .collect();
+    let values: Vec<Option<f64>> =
+        comparison.variants.iter().map(|variant| variant.metrics.get(&metric).and_then(of)).collect();
     let decimals = match statistic {
         "CoeffVar" => 2,
         _ => decimals(metric, comparison.baseline.metrics.get(&metric)),
@@ -178,25 +146,18 @@ fn row(comparison: &Comparison, metric: Metric, statistic: &str, of: Statistic) 
     };
     let mut cells = vec![cell(base, base.map(|_| 0.0), false, decimals)];
     for (variant, &value) in comparison.variants.iter().zip(&values) {
-        let delta = base
-            .zip(value)
-            .and_then(|(base, value)| stats::delta_pct(better, base, value));
+        let delta = base.zip(value).and_then(|(base, value)| stats::delta_pct(better, base, value));
         let significant = statistic == "Amean" && variant.verdict(metric).is_significant();
         cells.push(cell(value, delta, significant, decimals));
     }
-    Row {
-        title: format!("{statistic:8} {}", metric.name()),
-        cells,
-    }
+    Row { title: format!("{statistic:8} {}", metric.name()), cells }
 }
 
 /// Decimals of a metric: mmtests prints seconds with four and the rest with two; small values get three more.
 pub(crate) fn decimals(metric: Metric, base: Option<&Summary>) -> usize {
     let usual = if metric.unit() == "s" { 4 } else { 2 };
     match base {
-        Some(base) if base.mean != 0.0 && base.mean.abs() < 10.0_f64.powi(1 - usual as i32) => {
-            usual + 3
-        }
+        Some(base) if base.mean != 0.0 && base.mean.abs() < 10.0_f64.powi(1 - usual as i32) => usual + 3,
         _ => usual,
     }
 }
@@ -206,11 +167,7 @@ fn cell(value: Option<f64>, delta: Option<f64>, significant: bool, decimals: usi
         return format!("{:>COLUMN$}", "-");
     };
     let (open, close) = if significant { ('*', '*') } else { ('(', ')') };
-    format!(
-        "{} {open}{:>8}{close}",
-        number(value, decimals),
-        percent(delta)
-    )
+    format!("{} {open}{:>8}{close}", number(value, decimals), percent(delta))
 }
 
 /// A value right-aligned in [`VALUE`] characters, with as many of the decimals as fit.
@@ -234,29 +191,16 @@ pub(crate) fn percent(delta: Option<f64>) -> String {
 /// The published figures beside the simulated ones of the first variant, and by how many percentage points the changes
 /// differ (simulated less published).
 pub fn published(comparison: &Comparison) -> String {
-    let width = comparison
-        .published
-        .iter()
-        .map(|row| row.metric.len())
-        .max()
-        .unwrap_or(0)
-        .max("metric".len());
+    let width =
+        comparison.published.iter().map(|row| row.metric.len()).max().unwrap_or(0).max("metric".len());
     let sides = VALUE * 2 + 10;
-    let simulated = comparison
-        .variants
-        .first()
-        .map_or("simulated".into(), |v| format!("simulated: {}", v.label));
+    let simulated =
+        comparison.variants.first().map_or("simulated".into(), |v| format!("simulated: {}", v.label));
     let simulated: String = simulated.chars().take(sides - 2).collect();
-    let mut out = format!(
-        "{:width$} |{:^sides$}|{simulated:^sides$}|\n{:width$} ",
-        "", "published", "metric"
-    );
+    let mut out =
+        format!("{:width$} |{:^sides$}|{simulated:^sides$}|\n{:width$} ", "", "published", "metric");
     for _ in 0..2 {
-        _ = write!(
-            out,
-            "|{:>VALUE$}{:>VALUE$}{:>9} ",
-            "before", "after", "delta"
-        );
+        _ = write!(out, "|{:>VALUE$}{:>VALUE$}{:>9} ", "before", "after", "delta");
     }
     out.push_str("|  points  source\n");
     for row in comparison.published_beside_simulated() {
@@ -266,17 +210,12 @@ pub fn published(comparison: &Comparison) -> String {
 }
 
 fn published_row(row: &PublishedBesideSimulated<'_>, width: usize) -> String {
-    let decimals = row
-        .metric
-        .map_or(2, |metric| decimals(metric, row.baseline));
+    let decimals = row.metric.map_or(2, |metric| decimals(metric, row.baseline));
     let side = |before: Option<f64>, after: Option<f64>, delta| {
-        let value =
-            |v: Option<f64>| v.map_or_else(|| format!("{:>VALUE$}", "-"), |v| number(v, decimals));
+        let value = |v: Option<f64>| v.map_or_else(|| format!("{:>VALUE$}", "-"), |v| number(v, decimals));
         format!("|{}{}{:>9} ", value(before), value(after), percent(delta))
     };
-    let points = row
-        .points
-        .map_or("-".into(), |points| format!("{points:+.2}"));
+    let points = row.points.map_or("-".into(), |points| format!("{points:+.2}"));
     let mean = |summary: Option<&Summary>| summary.map(|s| s.mean);
     let published = row.published;
     format!(
@@ -302,13 +241,9 @@ mod tests {
     #[test]
     fn cells_are_as_mmtests_prints_them() {
         // From a schbench report of mmtests: 6 us before, 5 us after.
-        let cells =
-            cell(Some(6.0), Some(0.0), false, 2) + &cell(Some(5.0), Some(100.0 / 6.0), false, 2);
+        let cells = cell(Some(6.0), Some(0.0), false, 2) + &cell(Some(5.0), Some(100.0 / 6.0), false, 2);
         assert_eq!(cells, "        6.00 (   0.00%)        5.00 (  16.67%)");
-        assert_eq!(
-            cell(Some(1.2400), Some(11.28), true, 4),
-            "      1.2400 *  11.28%*"
-        );
+        assert_eq!(cell(Some(1.2400), Some(11.28), true, 4), "      1.2400 *  11.28%*");
         assert_eq!(cell(Some(0.0), None, false, 2), "        0.00 (       -)");
         assert_eq!(cell(None, None, false, 2), "                      -");
     }
@@ -330,24 +265,15 @@ mod tests {
     #[test]
     fn labels_take_two_lines() {
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
-        assert_eq!(
-            split_label("5.15.0-rc3-vanilla"),
-            pair("5.15.0-rc3", "vanilla")
-        );
-        assert_eq!(
-            split_label("5.7.0-nofsnotify-v1r1"),
-            pair("5.7.0", "nofsnotify-v1r1")
-        );
+        assert_eq!(split_label("5.15.0-rc3-vanilla"), pair("5.15.0-rc3", "vanilla"));
+        assert_eq!(split_label("5.7.0-nofsnotify-v1r1"), pair("5.7.0", "nofsnotify-v1r1"));
         assert_eq!(split_label("6.5-rc1"), pair("6.5", "rc1"));
         assert_eq!(split_label("linux-6.5"), pair("", "linux-6.5"));
         assert_eq!(
             split_label("linux-6.5 with WAKEUP_BIAS_PREV"),
             pair("linux-6.5 with WAKEUP_", "BIAS_PREV")
         );
-        assert_eq!(
-            split_label(&"é".repeat(60)),
-            ("é".repeat(22), "é".repeat(22))
-        );
+        assert_eq!(split_label(&"é".repeat(60)), ("é".repeat(22), "é".repeat(22)));
         assert_eq!(split_label(""), pair("", ""));
     }
 

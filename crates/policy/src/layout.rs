@@ -314,10 +314,6 @@ mod tests {
             assert_eq!((*size as u64, *offset as u64), c, "mirror {i}");
         }
         // SAFETY: as above.
-        assert_eq!(
-            unsafe { cw_sizeof(mirrors.len() as u32) },
-            0,
-            "a structure without a mirror"
-        );
+        assert_eq!(unsafe { cw_sizeof(mirrors.len() as u32) }, 0, "a structure without a mirror");
     }
 }

@@ -40,24 +40,15 @@ pub struct Profile {
 
 impl Profile {
     /// The names, oldest kernel first.
-    pub const ALL: [&'static str; 6] = [
-        "linux-4.8",
-        "linux-5.5",
-        "linux-6.5",
-        "linux-6.8",
-        "linux-6.12",
-        "linux-7.3",
-    ];
+    pub const ALL: [&'static str; 6] =
+        ["linux-4.8", "linux-5.5", "linux-6.5", "linux-6.8", "linux-6.12", "linux-7.3"];
 
     /// The profile that is meant when none is named.
     pub const DEFAULT: Profile = Profile { index: 4 };
 
     /// The profile of that name, if there is one.
     pub fn by_name(name: &str) -> Option<Profile> {
-        Self::ALL
-            .iter()
-            .position(|n| *n == name)
-            .map(|index| Profile { index })
+        Self::ALL.iter().position(|n| *n == name).map(|index| Profile { index })
     }
 
     /// The name, one of [`Profile::ALL`].
@@ -67,12 +58,7 @@ impl Profile {
 
     /// The feature bits that are on in this profile; bit i is the i-th of [`FEATURES`].
     pub fn features(self) -> u64 {
-        FEATURES
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| f.profiles[self.index])
-            .map(|(i, _)| 1 << i)
-            .sum()
+        FEATURES.iter().enumerate().filter(|(_, f)| f.profiles[self.index]).map(|(i, _)| 1 << i).sum()
     }
 }
 

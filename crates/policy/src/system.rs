@@ -147,13 +147,7 @@ impl System {
     }
 
     /// The clock of a runqueue's averages after `delta` ns at `capacity`.
-    pub fn update_rq_clock_pelt(
-        pelt: u64,
-        task: u64,
-        delta: u64,
-        capacity: u32,
-        idle: bool,
-    ) -> u64 {
+    pub fn update_rq_clock_pelt(pelt: u64, task: u64, delta: u64, capacity: u32, idle: bool) -> u64 {
         // SAFETY: plain integers.
         unsafe { cw_update_rq_clock_pelt(pelt, task, delta, capacity, idle) }
     }
@@ -251,9 +245,7 @@ impl System {
     /// `cpu` is to run `p`: note if it is too big for it.
     pub fn update_misfit_status(&mut self, p: Option<&Task>, cpu: usize) {
         // SAFETY: as above; C accepts a null task.
-        unsafe {
-            cw_update_misfit_status(&mut *self.0, p.map_or(std::ptr::null(), |p| p), cpu as i32)
-        }
+        unsafe { cw_update_misfit_status(&mut *self.0, p.map_or(std::ptr::null(), |p| p), cpu as i32) }
     }
 }
 
@@ -319,13 +311,7 @@ impl System {
     }
 
     /// Starts an active balance from `src` to `dst`; false if no domain spans both.
-    pub fn active_balance_begin(
-        &mut self,
-        env: &mut Balance,
-        src: usize,
-        dst: usize,
-        now: u64,
-    ) -> bool {
+    pub fn active_balance_begin(&mut self, env: &mut Balance, src: usize, dst: usize, now: u64) -> bool {
         // SAFETY: as above.
         unsafe { cw_active_balance_begin(&mut *self.0, env, src as i32, dst as i32, now) }
     }
@@ -350,14 +336,7 @@ impl System {
     }
 
     /// Accounts one level: what it cost in ns, what it moved.
-    pub fn newidle_account(
-        &mut self,
-        walk: &mut Newidle,
-        cost: u64,
-        moved: u32,
-        may_go_on: bool,
-        now: u64,
-    ) {
+    pub fn newidle_account(&mut self, walk: &mut Newidle, cost: u64, moved: u32, may_go_on: bool, now: u64) {
         // SAFETY: as above.
         unsafe { cw_newidle_account(&mut *self.0, walk, cost, moved, may_go_on, now) }
     }

@@ -84,27 +84,15 @@ impl Hackbench {
     /// The workload that these options mean, with `loops` shortened by `scale`.
     pub fn workload(&self, scale: Scale) -> Workload {
         let loops = scale.of(self.loops);
-        let kind = if self.pipe {
-            ChannelKind::Pipe
-        } else {
-            ChannelKind::UnixStream
-        };
-        let mut channels = vec![
-            Channel {
-                kind: ChannelKind::Pipe
-            };
-            FIRST as usize
-        ];
+        let kind = if self.pipe { ChannelKind::Pipe } else { ChannelKind::UnixStream };
+        let mut channels = vec![Channel { kind: ChannelKind::Pipe }; FIRST as usize];
         channels.resize((FIRST + self.groups * self.fds) as usize, Channel { kind });
         let messages = loops * u64::from(self.fds) * u64::from(self.fds) * u64::from(self.groups);
         Workload {
             name: self.command(),
             channels,
             programs: vec![self.main(), self.receiver(loops), self.sender(loops)],
-            footprint: Footprint {
-                private_bytes: PRIVATE_BYTES,
-                shared_bytes: SHARED_BYTES,
-            },
+            footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             messages,
             extrapolation: self.loops as f64 / loops as f64,
         }
@@ -116,55 +104,31 @@ impl Hackbench {
         for group in 0..self.groups {
             let first = FIRST + group * self.fds;
             for fd in 0..self.fds {
-                main = main.op(Op::Spawn {
-                    program: 1,
-                    base: first + fd,
-                    process,
-                });
+                main = main.op(Op::Spawn { program: 1, base: first + fd, process });
             }
             for _ in 0..self.fds {
-                main = main.op(Op::Spawn {
-                    program: 2,
-                    base: first,
-                    process,
-                });
+                main = main.op(Op::Spawn { program: 2, base: first, process });
             }
         }
         main.repeat(u64::from(self.groups) * u64::from(self.fds) * 2, |b| {
-            b.op(Op::ReadFrom {
-                channel: READY,
-                bytes: 1,
-            })
+            b.op(Op::ReadFrom { channel: READY, bytes: 1 })
         })
         .op(Op::MarkStart)
-        .op(Op::WriteTo {
-            channel: START,
-            bytes: 1,
-        })
+        .op(Op::WriteTo { channel: START, bytes: 1 })
         .op(Op::WaitChildren)
         .op(Op::MarkEnd)
         .build()
     }
 
     fn receiver(&self, loops: u64) -> Program {
-        let read = Op::Read {
-            channel: 0,
-            bytes: self.datasize,
-        };
-        worker()
-            .repeat(loops * u64::from(self.fds), |b| b.op(read))
-            .build()
+        let read = Op::Read { channel: 0, bytes: self.datasize };
+        worker().repeat(loops * u64::from(self.fds), |b| b.op(read)).build()
     }
 
     fn sender(&self, loops: u64) -> Program {
         worker()
             .repeat(loops, |b| {
-                (0..self.fds).fold(b, |b, channel| {
-                    b.op(Op::Write {
-                        channel,
-                        bytes: self.datasize,
-                    })
-                })
+                (0..self.fds).fold(b, |b, channel| b.op(Op::Write { channel, bytes: self.datasize }))
             })
             .build()
     }
@@ -174,11 +138,7 @@ impl Hackbench {
             "hackbench -g {} -f {} {} {} -l {} -s {}",
             self.groups,
             self.fds,
-            if self.threads {
-                "--threads"
-            } else {
-                "--process"
-            },
+            if self.threads { "--threads" } else { "--process" },
             if self.pipe { "--pipe" } else { "--sockets" },
             self.loops,
             self.datasize
@@ -191,12 +151,7 @@ const MAX_WORKERS: u64 = 4 << 20;
 
 /// What every worker does first: report ready, then wait for the start.
 fn worker() -> ProgramBuilder {
-    ProgramBuilder::default()
-        .op(Op::WriteTo {
-            channel: READY,
-            bytes: 1,
-        })
-        .op(Op::Poll { channel: START })
+    ProgramBuilder::default().op(Op::WriteTo { channel: READY, bytes: 1 }).op(Op::Poll { channel: START })
 }
 
 #[cfg(test)]
@@ -210,40 +165,25 @@ mod tests {
 
     #[test]
     fn seed_000_command_means_six_billion_messages() {
-        let w = parse(
-            "hackbench -g 32 -f 20 --threads --pipe -l 480000 -s 100",
-            Scale::FULL,
-        )
-        .unwrap();
+        let w = parse("hackbench -g 32 -f 20 --threads --pipe -l 480000 -s 100", Scale::FULL).unwrap();
         assert_eq!(w.messages, 6_144_000_000);
         assert_eq!(w.programs.len(), 3);
-        let spawns = w.programs[0]
-            .iter()
-            .filter(|op| matches!(op, Op::Spawn { process: false, .. }))
-            .count();
+        let spawns = w.programs[0].iter().filter(|op| matches!(op, Op::Spawn { process: false, .. })).count();
         assert_eq!(spawns, 1280);
         assert_eq!(w.channels.len(), 2 + 640);
-        assert_eq!(
-            w.name,
-            "hackbench -g 32 -f 20 --threads --pipe -l 480000 -s 100"
-        );
+        assert_eq!(w.name, "hackbench -g 32 -f 20 --threads --pipe -l 480000 -s 100");
     }
 
     #[test]
     fn defaults_are_the_real_tools() {
         let h = words("").unwrap();
         assert_eq!((h.groups, h.fds, h.loops, h.datasize), (10, 20, 100, 100));
-        assert_eq!(
-            h.command(),
-            "hackbench -g 10 -f 20 --process --sockets -l 100 -s 100"
-        );
+        assert_eq!(h.command(), "hackbench -g 10 -f 20 --process --sockets -l 100 -s 100");
     }
 
     #[test]
     fn every_sender_feeds_every_receiver_of_its_group_and_no_other() {
-        let w = words("-g 3 -f 4 -l 7 --pipe")
-            .unwrap()
-            .workload(Scale::FULL);
+        let w = words("-g 3 -f 4 -l 7 --pipe").unwrap().workload(Scale::FULL);
         let mut written = vec![0u64; w.channels.len()];
         let mut read = vec![0u64; w.channels.len()];
         for op in w.programs[0].iter() {
@@ -282,11 +222,6 @@ mod tests {
             let e = words(bad).unwrap_err().to_string();
             assert!(e.contains(part) && e.contains("allowed: "), "{bad}: {e}");
         }
-        assert!(
-            parse("hackbnch", Scale::FULL)
-                .unwrap_err()
-                .to_string()
-                .contains("allowed: hackbench")
-        );
+        assert!(parse("hackbnch", Scale::FULL).unwrap_err().to_string().contains("allowed: hackbench"));
     }
 }

@@ -17,10 +17,7 @@ pub(super) fn attach(chain: &mut Vec<RawDomain>, groups: &mut [Group]) {
         let child = &mut chain[index];
         let child_flags = child.flags;
         child.flags |= parent.flags & SdFlags::PREFER_SIBLING;
-        if let Some(&local) = chain
-            .get(index + 1)
-            .and_then(|domain| domain.groups.first())
-        {
+        if let Some(&local) = chain.get(index + 1).and_then(|domain| domain.groups.first()) {
             groups[local].flags = child_flags;
         }
     }

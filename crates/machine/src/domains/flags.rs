@@ -88,9 +88,7 @@ impl SdFlags {
 
     /// The names of the flags as a kernel prints them.
     pub fn names(self, style: KernelStyle) -> impl Iterator<Item = &'static str> {
-        let set = Self::TABLE
-            .iter()
-            .filter(move |(_, flag)| self.contains(*flag));
+        let set = Self::TABLE.iter().filter(move |(_, flag)| self.contains(*flag));
         set.map(move |&(name, flag)| match flag {
             Self::SHARE_LLC if !style.has_share_llc() => "SD_SHARE_PKG_RESOURCES",
             _ => name,

@@ -11,11 +11,7 @@ use super::levels::RawDomain;
 
 /// Builds the groups of all domains of all CPUs and puts their ids into the domains.
 pub(super) fn build(machine: &Machine, chains: &mut [Vec<RawDomain>]) -> Vec<Group> {
-    let mut builder = Builder {
-        machine,
-        groups: Vec::new(),
-        shared: BTreeMap::new(),
-    };
+    let mut builder = Builder { machine, groups: Vec::new(), shared: BTreeMap::new() };
     let mut rings: Vec<Vec<Vec<usize>>> = Vec::new();
     for cpu in 0..chains.len() {
         let ring = |builder: &mut Builder, (level, domain): (usize, &RawDomain)| match domain
@@ -25,19 +21,10 @@ pub(super) fn build(machine: &Machine, chains: &mut [Vec<RawDomain>]) -> Vec<Gro
             true => builder.overlapping(chains, cpu, level),
             false => builder.partition(chains, cpu, level),
         };
-        rings.push(
-            chains[cpu]
-                .iter()
-                .enumerate()
-                .map(|item| ring(&mut builder, item))
-                .collect(),
-        );
+        rings.push(chains[cpu].iter().enumerate().map(|item| ring(&mut builder, item)).collect());
     }
     for (chain, rings) in chains.iter_mut().zip(rings) {
-        chain
-            .iter_mut()
-            .zip(rings)
-            .for_each(|(domain, ring)| domain.groups = ring);
+        chain.iter_mut().zip(rings).for_each(|(domain, ring)| domain.groups = ring);
     }
     builder.groups
 }
@@ -76,9 +63,7 @@ impl Builder<'_> {
             };
             ring.push(id);
         }
-        let local = ring
-            .iter()
-            .position(|&id| self.groups[id].span.contains(cpu));
+        let local = ring.iter().position(|&id| self.groups[id].span.contains(cpu));
         ring.rotate_left(local.unwrap_or(0));
         ring
     }
@@ -96,11 +81,7 @@ impl Builder<'_> {
             }
             let donor = donor_level(&chains[member], level, &span);
             let domain = &chains[member][donor.saturating_sub(1)];
-            let flags = if donor == 0 {
-                SdFlags::empty()
-            } else {
-                domain.flags
-            };
+            let flags = if donor == 0 { SdFlags::empty() } else { domain.flags };
             covered = covered.union(&domain.span);
             let balance = balance_mask(chains, &domain.span, donor);
             ring.push(self.add(domain.span, balance, flags));

@@ -37,10 +37,7 @@ pub(super) struct RawDomain {
 fn spans_by(machine: &Machine, label: impl Fn(usize) -> usize) -> Vec<CpuSet> {
     let labels: Vec<usize> = (0..machine.nr_cpus()).map(label).collect();
     let mut sets = vec![CpuSet::new(); labels.iter().max().map_or(0, |max| max + 1)];
-    labels
-        .iter()
-        .enumerate()
-        .for_each(|(cpu, &label)| sets[label].insert(cpu));
+    labels.iter().enumerate().for_each(|(cpu, &label)| sets[label].insert(cpu));
     labels.iter().map(|&label| sets[label]).collect()
 }
 
@@ -50,19 +47,10 @@ pub(super) fn table(machine: &Machine, style: KernelStyle) -> Vec<Level> {
     let smt = spans_by(machine, |cpu| cpus[cpu].core);
     let llc = spans_by(machine, |cpu| cpus[cpu].llc);
     let node = spans_by(machine, |cpu| cpus[cpu].node);
-    let level = |name, flags, spans| Level {
-        name,
-        flags,
-        distance: None,
-        spans,
-    };
+    let level = |name, flags, spans| Level { name, flags, distance: None, spans };
 
     let share_llc = SdFlags::SHARE_LLC;
-    let mut levels = vec![level(
-        "SMT",
-        SdFlags::SHARE_CPUCAPACITY | share_llc,
-        smt.clone(),
-    )];
+    let mut levels = vec![level("SMT", SdFlags::SHARE_CPUCAPACITY | share_llc, smt.clone())];
     match machine.arch {
         // The cache that a core shares with nobody or with its neighbour is the last one.
         Arch::Power => levels.push(level("CACHE", share_llc, llc.clone())),
@@ -84,9 +72,7 @@ pub(super) fn table(machine: &Machine, style: KernelStyle) -> Vec<Level> {
 
 /// Clusters; a cluster that is no smaller than its LLC counts as none (`cpu_clustergroup_mask`).
 fn cluster_spans(machine: &Machine, smt: &[CpuSet], llc: &[CpuSet]) -> Vec<CpuSet> {
-    let clusters = spans_by(machine, |cpu| {
-        machine.cpus[cpu].cluster.map_or(0, |id| id + 1)
-    });
+    let clusters = spans_by(machine, |cpu| machine.cpus[cpu].cluster.map_or(0, |id| id + 1));
     let span = |cpu: usize| match machine.cpus[cpu].cluster {
         Some(_) if !llc[cpu].is_subset(&clusters[cpu]) => clusters[cpu],
         _ => smt[cpu],
@@ -97,34 +83,22 @@ fn cluster_spans(machine: &Machine, smt: &[CpuSet], llc: &[CpuSet]) -> Vec<CpuSe
 /// The CPUs of a package that are of one node (the core group of POWER).
 fn package_spans(machine: &Machine, node: &[CpuSet]) -> Vec<CpuSet> {
     let packages = spans_by(machine, |cpu| machine.cpus[cpu].package);
-    packages
-        .iter()
-        .zip(node)
-        .map(|(package, node)| package.intersect(node))
-        .collect()
+    packages.iter().zip(node).map(|(package, node)| package.intersect(node)).collect()
 }
 
 /// Whether a package holds CPUs of several nodes (`x86_has_numa_in_package`): the levels by
 /// distance then make the right spans, and the x86 table leaves the package level out.
 fn has_numa_in_package(machine: &Machine) -> bool {
     let mut node_of = vec![None; machine.nr_packages()];
-    machine
-        .cpus
-        .iter()
-        .any(|cpu| *node_of[cpu.package].get_or_insert(cpu.node) != cpu.node)
+    machine.cpus.iter().any(|cpu| *node_of[cpu.package].get_or_insert(cpu.node) != cpu.node)
 }
 
 /// NODE and one level for each distance between nodes (`sched_init_numa`).
 fn numa_levels(machine: &Machine, node: &[CpuSet]) -> Vec<Level> {
     let distances: BTreeSet<u32> = machine.distances.iter().flatten().copied().collect();
-    let masks: Vec<CpuSet> = (0..machine.nodes)
-        .map(|node| machine.node_mask(node))
-        .collect();
+    let masks: Vec<CpuSet> = (0..machine.nodes).map(|node| machine.node_mask(node)).collect();
     let within = |from: usize, reach: u32| {
-        let near = machine.distances[from]
-            .iter()
-            .zip(&masks)
-            .filter(|(d, _)| **d <= reach);
+        let near = machine.distances[from].iter().zip(&masks).filter(|(d, _)| **d <= reach);
         near.fold(CpuSet::new(), |sum, (_, mask)| sum.union(mask))
     };
     let level = |reach: u32| {
@@ -133,20 +107,10 @@ fn numa_levels(machine: &Machine, node: &[CpuSet]) -> Vec<Level> {
         (reach, spans)
     };
     let level = |(index, &reach): (usize, &u32)| match index {
-        0 => Level {
-            name: "NODE",
-            flags: SdFlags::empty(),
-            distance: None,
-            spans: node.to_vec(),
-        },
+        0 => Level { name: "NODE", flags: SdFlags::empty(), distance: None, spans: node.to_vec() },
         _ => {
             let (reach, spans) = level(reach);
-            Level {
-                name: "NUMA",
-                flags: SdFlags::NUMA,
-                distance: Some(reach),
-                spans,
-            }
+            Level { name: "NUMA", flags: SdFlags::NUMA, distance: Some(reach), spans }
         }
     };
     distances.iter().enumerate().map(level).collect()
@@ -225,10 +189,7 @@ pub(super) fn relax(chain: &mut [RawDomain], options: &DomainOptions) {
 /// The CPUs of each capacity that the machine has.
 pub(super) fn capacity_sets(machine: &Machine) -> Vec<CpuSet> {
     let values: BTreeSet<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
-    values
-        .iter()
-        .map(|&value| machine.cpus_where(|cpu| cpu.capacity == value))
-        .collect()
+    values.iter().map(|&value| machine.cpus_where(|cpu| cpu.capacity == value)).collect()
 }
 
 /// Whether a span holds several capacities, and whether it holds all of them.
@@ -251,9 +212,7 @@ fn set_imb_numa_nr(chain: &mut [RawDomain]) {
         chain[index].imb_numa_nr = if index > 0 && !shares_llc(index) && shares_llc(index - 1) {
             let llcs = span / weight(&chain[index - 1]);
             imbalance = if llcs == 1 { span / 8 } else { llcs }.max(1);
-            let numa = chain[index + 1..]
-                .iter()
-                .find(|d| d.flags.contains(SdFlags::NUMA));
+            let numa = chain[index + 1..].iter().find(|d| d.flags.contains(SdFlags::NUMA));
             imbalance_span = numa.map_or(span, weight);
             imbalance
         } else {

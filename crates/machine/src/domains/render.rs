@@ -16,32 +16,14 @@ pub fn render_domains(topology: &Topology, cpu: usize, style: KernelStyle) -> St
             let _ = writeln!(text, "cpu{cpu}/domain{index}/{name}:{content}");
         }
     };
-    file(
-        "name",
-        domains
-            .iter()
-            .map(|domain| domain.name.to_owned())
-            .collect(),
-    );
+    file("name", domains.iter().map(|domain| domain.name.to_owned()).collect());
     if style.shows_level() {
-        file(
-            "level",
-            domains
-                .iter()
-                .map(|domain| domain.level.to_string())
-                .collect(),
-        );
+        file("level", domains.iter().map(|domain| domain.level.to_string()).collect());
     }
-    file(
-        "flags",
-        domains.iter().map(|domain| flags(domain.flags)).collect(),
-    );
+    file("flags", domains.iter().map(|domain| flags(domain.flags)).collect());
     let local = |domain| topology.groups_from(domain, cpu).next();
     let local_flags = |domain| local(domain).map_or(String::new(), |group| flags(group.flags));
-    file(
-        "groups_flags",
-        domains.iter().map(|domain| local_flags(domain)).collect(),
-    );
+    file("groups_flags", domains.iter().map(|domain| local_flags(domain)).collect());
     text
 }
 

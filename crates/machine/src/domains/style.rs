@@ -46,11 +46,7 @@ impl KernelStyle {
 
     /// What this kernel makes of `relax_domain_level`: seed 002's patch is in 6.10.
     pub fn relax_semantics(self) -> RelaxSemantics {
-        if self.since(6, 10) {
-            RelaxSemantics::After
-        } else {
-            RelaxSemantics::Before
-        }
+        if self.since(6, 10) { RelaxSemantics::After } else { RelaxSemantics::Before }
     }
 }
 
@@ -90,11 +86,7 @@ impl RelaxSemantics {
         };
         match (-1..=max).contains(&request) || request == -1 {
             true => Ok(()),
-            false => Err(RelaxError {
-                request,
-                max,
-                level_max,
-            }),
+            false => Err(RelaxError { request, max, level_max }),
         }
     }
 
