@@ -200,6 +200,7 @@ impl<'a> Simulation<'a> {
         let cpu = self.random(self.cpus.len() as u32) as usize;
         let task = self.new_task(0, 0, true, None, cpu);
         self.wake_up_new_task(task, cpu);
+        self.after_interrupt(cpu);
         self.reprogram(cpu);
     }
 
