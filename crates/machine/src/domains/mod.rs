@@ -165,21 +165,23 @@ fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> T
         cpu_domains: Vec::new(),
         level_max,
     };
-    let mut group_ids = BTreeMap::new();
+    let mut shared_groups = BTreeMap::new();
+    let mut group_ids: Vec<Option<usize>> = vec![None; raw_groups.len()];
     let mut domain_ids = BTreeMap::new();
     for chain in chains {
         let mut ids = Vec::new();
-        for raw in chain {
-            let mut ring = Vec::new();
-            for group in raw.groups.iter().map(|&id| &raw_groups[id]) {
-                let next = topology.groups.len();
-                let id = *group_ids.entry((raw.level, group.clone())).or_insert(next);
-                if id == next {
-                    topology.groups.push(group.clone());
-                }
-                ring.push(id);
+        for mut raw in chain {
+            for group in &mut raw.groups {
+                let raw_group = &raw_groups[*group];
+                *group = *group_ids[*group].get_or_insert_with(|| {
+                    let key = (raw.level, raw_group.clone());
+                    *shared_groups.entry(key).or_insert_with(|| {
+                        topology.groups.push(raw_group.clone());
+                        topology.groups.len() - 1
+                    })
+                });
             }
-            let domain = finish(raw, ring);
+            let domain = finish(raw);
             let next = topology.domains.len();
             let id = *domain_ids.entry(domain.clone()).or_insert(next);
             if id == next {
@@ -194,7 +196,8 @@ fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> T
 
 /// The finished domain. A ring without overlap begins with its lowest group, so that the
 /// domains of CPUs that enter it at different groups compare equal.
-fn finish(raw: RawDomain, mut ring: Vec<usize>) -> Domain {
+fn finish(raw: RawDomain) -> Domain {
+    let mut ring = raw.groups;
     if !raw.flags.contains(SdFlags::OVERLAP) {
         let lowest = ring.iter().enumerate().min_by_key(|(_, id)| **id);
         let start = lowest.map_or(0, |(index, _)| index);
