@@ -1,33 +1,26 @@
 //! Reads the topology that `lstopo --of xml` writes (hwloc 2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::{Document, Node};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::machine::{Arch, Machine, Place};
 use crate::online::{Online, parse_distances};
 use crate::toml_read::MAX_CACHE_BYTES;
+use crate::xml;
 
 type Result<T> = std::result::Result<T, MachineError>;
 
-/// Far more than a machine of 1024 CPUs has; keeps hostile files small in memory.
-const MAX_XML_NODES: u32 = 1 << 20;
-
 /// Reads the text of an XML file.
 pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
-    let options = ParsingOptions {
-        allow_dtd: true,
-        nodes_limit: MAX_XML_NODES,
-    };
-    let document = Document::parse_with_options(text, options)
-        .map_err(|error| MachineError::invalid(path, format!("not well-formed XML: {error}")))?;
-    Reader {
+    let document = xml::parse(text).map_err(|what| MachineError::invalid(path, what))?;
+    let reader = Reader {
         path,
         document: &document,
-    }
-    .machine()
+    };
+    reader.machine()
 }
 
 struct Reader<'a, 'input> {
@@ -39,6 +32,12 @@ type Element<'a, 'input> = Node<'a, 'input>;
 
 fn kind<'a>(node: &Element<'a, '_>) -> &'a str {
     node.attribute("type").unwrap_or_default()
+}
+
+/// The objects around an object, innermost first.
+fn enclosing<'a, 'input>(node: &Element<'a, 'input>) -> impl Iterator<Item = Element<'a, 'input>> {
+    let outer = node.ancestors().skip(1);
+    outer.take_while(|node| node.has_tag_name("object"))
 }
 
 /// Level of a data or unified cache object (`L3Cache`), nothing for other objects.
@@ -73,11 +72,12 @@ impl<'a, 'input> Reader<'a, 'input> {
             return Err(self.error(&root, what));
         }
         let nodes = self.numa_nodes()?;
+        let clusters = self.clusters();
         let mut found = Online::default();
         let mut llcs = BTreeMap::new();
         for pu in self.objects("PU") {
             let cpu = self.number(&pu, "os_index", MAX_CPUS as u64 - 1)? as usize;
-            let (place, llc) = self.place(&pu, cpu, &nodes)?;
+            let (place, llc) = self.place(&pu, cpu, &nodes, &clusters)?;
             llcs.insert(cpu, llc);
             if found.places.insert(cpu, place).is_some() {
                 return Err(self.error(&pu, format!("PU {cpu} appears twice")));
@@ -135,18 +135,36 @@ impl<'a, 'input> Reader<'a, 'input> {
         self.objects("NUMANode").map(entry).collect()
     }
 
+    /// Ids of the groups that Linux calls clusters and of the L2 caches that several cores share.
+    fn clusters(&self) -> BTreeSet<usize> {
+        let mut cores: BTreeMap<usize, usize> = BTreeMap::new();
+        for core in self.objects("Core") {
+            let shared = enclosing(&core);
+            for cache in shared.filter(|node| cache_level(node) == Some(2)) {
+                *cores.entry(cache.id().get_usize()).or_default() += 1;
+            }
+        }
+        let caches = cores
+            .into_iter()
+            .filter(|(_, cores)| *cores > 1)
+            .map(|(id, _)| id);
+        let groups = self
+            .objects("Group")
+            .filter(|node| node.attribute("subtype") == Some("Cluster"));
+        caches
+            .chain(groups.map(|node| node.id().get_usize()))
+            .collect()
+    }
+
     /// Where a PU sits, and its last-level cache object.
     fn place(
         &self,
         pu: &Element<'a, 'input>,
         cpu: usize,
         nodes: &[(usize, CpuSet)],
+        clusters: &BTreeSet<usize>,
     ) -> Result<(Place, Option<Element<'a, 'input>>)> {
-        let above = || {
-            pu.ancestors()
-                .skip(1)
-                .take_while(|node| node.has_tag_name("object"))
-        };
+        let above = || enclosing(pu);
         let core = above().find(|node| kind(node) == "Core").unwrap_or(*pu);
         let package = above().find(|node| kind(node) == "Package");
         let machine = above().last().unwrap_or(*pu);
@@ -159,7 +177,8 @@ impl<'a, 'input> Reader<'a, 'input> {
             None if nodes.is_empty() => 0,
             None => return Err(self.error(pu, format!("PU {cpu} is in no NUMANode's cpuset"))),
         };
-        let cluster = above().find(|node| is_cluster(node) && Some(*node) != llc);
+        let cluster =
+            above().find(|node| clusters.contains(&node.id().get_usize()) && Some(*node) != llc);
         let id = |node: Element| node.id().get_usize();
         let place = Place {
             core: id(core),
@@ -267,14 +286,5 @@ impl<'a, 'input> Reader<'a, 'input> {
             let model = self.info("CPUModel").unwrap_or("hwloc topology");
             machine.description = format!("{model}, {} CPUs", machine.nr_cpus());
         }
-    }
-}
-
-/// A group that Linux calls a cluster, or a mid-level cache that several cores share.
-fn is_cluster(node: &Element) -> bool {
-    let cores = || node.descendants().filter(|inner| kind(inner) == "Core");
-    match cache_level(node) {
-        Some(2) => cores().nth(1).is_some(),
-        _ => kind(node) == "Group" && node.attribute("subtype") == Some("Cluster"),
     }
 }

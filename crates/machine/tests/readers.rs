@@ -414,3 +414,50 @@ fn spec_selects_the_source() {
     );
     assert_eq!(Machine::load("4c").unwrap().nr_cpus(), 4);
 }
+
+#[test]
+fn hostile_xml() {
+    let nested = |open: &str, depth: usize| {
+        let (open, close) = (open.repeat(depth), "</object>".repeat(depth));
+        let pu = "<object type=\"PU\" os_index=\"0\"/>";
+        hwloc(&format!(
+            "<topology version=\"2.0\">{open}{pu}{close}</topology>"
+        ))
+    };
+    let deep = "t.xml: elements are nested deeper than 64 levels";
+    assert!(nested("<object type=\"L2Cache\">", 60).is_ok());
+    // Neither quotes nor comments hide the depth.
+    for open in [
+        "<object>",
+        "<object a=\"/>\">",
+        "<object a='/>'><!-- </object> -->",
+        "<object\n>",
+    ] {
+        assert_eq!(nested(open, 100_000).unwrap_err().to_string(), deep);
+    }
+    assert_eq!(
+        hwloc("<!DOCTYPE t [<!ENTITY a \"<b><b>\">]><topology>&a;</topology>")
+            .unwrap_err()
+            .to_string(),
+        "t.xml: entity definitions are not supported"
+    );
+    let attributes: String = (0..1000).map(|n| format!(" a{n}=''")).collect();
+    assert_eq!(
+        hwloc(&format!("<topology{attributes}/>"))
+            .unwrap_err()
+            .to_string(),
+        "t.xml: a tag is longer than 4096 bytes"
+    );
+    for text in [
+        "<a",
+        "<a b=\"",
+        "<!--",
+        "<![CDATA[",
+        "<?",
+        "</",
+        "<!DOCTYPE",
+        "<é",
+    ] {
+        assert!(hwloc(text).is_err());
+    }
+}
