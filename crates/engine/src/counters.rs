@@ -13,8 +13,10 @@ pub(crate) struct TimeSpent {
     pub(crate) refill: u64,
     /// Moving the lines of channels.
     pub(crate) transfer: u64,
-    /// Waiting for runqueue locks and channel locks.
+    /// Waiting for runqueue locks.
     pub(crate) lock_wait: u64,
+    /// Waiting for the locks of channels.
+    pub(crate) channel_wait: u64,
     /// Waiting for the task group's load average.
     pub(crate) tg_load_avg: u64,
     /// Leaving idle states.
@@ -116,6 +118,7 @@ impl Counters {
             (Metric::refill_time_s, s(self.time.refill)),
             (Metric::transfer_time_s, s(self.time.transfer)),
             (Metric::lock_wait_s, s(self.time.lock_wait)),
+            (Metric::channel_wait_s, s(self.time.channel_wait)),
             (Metric::tg_load_avg_wait_s, s(self.time.tg_load_avg)),
             (Metric::idle_exit_s, s(self.time.idle_exit)),
             (Metric::cpus_scanned, self.cpus_scanned as f64),

@@ -75,7 +75,7 @@ impl Simulation<'_> {
         let waited = free.saturating_sub(at);
         let in_lock = op_ns + copy_ns;
         ch.lock.release(held + data_ns + in_lock);
-        self.counters.time.lock_wait += waited;
+        self.counters.time.channel_wait += waited;
         self.counters.time.transfer += held - at - waited + data_ns;
         let mut work = self.jittered(entry + in_lock);
         work.stall = held - at + data_ns;

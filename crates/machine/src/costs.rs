@@ -90,10 +90,10 @@ costs! {
         "assumption: 540 ns for the wake call to a polling CPU on AMD (lkml 035c23b4-118e-6a35-36d9-1b11e3d679f8), less system call and queueing";
     /// Queueing a task on a runqueue, load tracking included (`activate_task`), in ns.
     enqueue_ns = 150 in 0..=1_000_000,
-        "assumption: a seventh of the 1067 ns that ftrace showed on Juno's slow cores, tracing included";
+        "assumption: a seventh of the 1067 ns that ftrace showed on Juno, tracing included";
     /// Taking a task off a runqueue, load tracking included (`deactivate_task`), in ns.
     dequeue_ns = 170 in 0..=1_000_000,
-        "assumption: a seventh of the 1215 ns that ftrace showed on Juno's slow cores, tracing included";
+        "assumption: a seventh of the 1215 ns that ftrace showed on Juno, tracing included";
     /// Looking at one CPU in a scan for an idle one, in ns.
     scan_cpu_ns = 15 in 0..=100_000,
         "assumption: one load of a runqueue line that hits the shared LLC";

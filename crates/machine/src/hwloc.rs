@@ -1,26 +1,26 @@
 //! Reads the topology that `lstopo --of xml` writes (hwloc 2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::{Document, Node};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::machine::{Arch, Machine, Place};
 use crate::online::{Online, parse_distances};
 use crate::toml_read::MAX_CACHE_BYTES;
+use crate::xml;
 
 type Result<T> = std::result::Result<T, MachineError>;
 
-/// Far more than a machine of 1024 CPUs has; keeps hostile files small in memory.
-const MAX_XML_NODES: u32 = 1 << 20;
-
 /// Reads the text of an XML file.
 pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
-    let options = ParsingOptions { allow_dtd: true, nodes_limit: MAX_XML_NODES };
-    let document = Document::parse_with_options(text, options)
-        .map_err(|error| MachineError::invalid(path, format!("not well-formed XML: {error}")))?;
-    Reader { path, document: &document }.machine()
+    let document = xml::parse(text).map_err(|what| MachineError::invalid(path, what))?;
+    let reader = Reader {
+        path,
+        document: &document,
+    };
+    reader.machine()
 }
 
 struct Reader<'a, 'input> {
@@ -34,9 +34,19 @@ fn kind<'a>(node: &Element<'a, '_>) -> &'a str {
     node.attribute("type").unwrap_or_default()
 }
 
+/// The objects around an object, innermost first.
+fn enclosing<'a, 'input>(node: &Element<'a, 'input>) -> impl Iterator<Item = Element<'a, 'input>> {
+    let outer = node.ancestors().skip(1);
+    outer.take_while(|node| node.has_tag_name("object"))
+}
+
 /// Level of a data or unified cache object (`L3Cache`), nothing for other objects.
 fn cache_level(node: &Element) -> Option<u32> {
-    kind(node).strip_prefix('L')?.strip_suffix("Cache")?.parse().ok()
+    kind(node)
+        .strip_prefix('L')?
+        .strip_suffix("Cache")?
+        .parse()
+        .ok()
 }
 
 impl<'a, 'input> Reader<'a, 'input> {
@@ -62,11 +72,12 @@ impl<'a, 'input> Reader<'a, 'input> {
             return Err(self.error(&root, what));
         }
         let nodes = self.numa_nodes()?;
+        let clusters = self.clusters();
         let mut found = Online::default();
         let mut llcs = BTreeMap::new();
         for pu in self.objects("PU") {
             let cpu = self.number(&pu, "os_index", MAX_CPUS as u64 - 1)? as usize;
-            let (place, llc) = self.place(&pu, cpu, &nodes)?;
+            let (place, llc) = self.place(&pu, cpu, &nodes, &clusters)?;
             llcs.insert(cpu, llc);
             if found.places.insert(cpu, place).is_some() {
                 return Err(self.error(&pu, format!("PU {cpu} appears twice")));
@@ -85,21 +96,27 @@ impl<'a, 'input> Reader<'a, 'input> {
     }
 
     fn elements(&self, name: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
-        self.document.descendants().filter(move |node| node.has_tag_name(name))
+        self.document
+            .descendants()
+            .filter(move |node| node.has_tag_name(name))
     }
 
     fn objects(&self, wanted: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
-        self.elements("object").filter(move |node| kind(node) == wanted)
+        self.elements("object")
+            .filter(move |node| kind(node) == wanted)
     }
 
     fn info(&self, name: &str) -> Option<&'a str> {
         let mut infos = self.elements("info");
-        infos.find(|node| node.attribute("name") == Some(name))?.attribute("value")
+        infos
+            .find(|node| node.attribute("name") == Some(name))?
+            .attribute("value")
     }
 
     fn number(&self, node: &Element, attribute: &str, max: u64) -> Result<u64> {
         let text = node.attribute(attribute);
-        let text = text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
+        let text =
+            text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
         let number = text.parse().ok().filter(|number| *number <= max);
         let what = || format!("{attribute} is `{text}`, allowed are 0 to {max}");
         number.ok_or_else(|| self.error(node, what()))
@@ -118,25 +135,50 @@ impl<'a, 'input> Reader<'a, 'input> {
         self.objects("NUMANode").map(entry).collect()
     }
 
+    /// Ids of the groups that Linux calls clusters and of the L2 caches that several cores share.
+    fn clusters(&self) -> BTreeSet<usize> {
+        let mut cores: BTreeMap<usize, usize> = BTreeMap::new();
+        for core in self.objects("Core") {
+            let shared = enclosing(&core);
+            for cache in shared.filter(|node| cache_level(node) == Some(2)) {
+                *cores.entry(cache.id().get_usize()).or_default() += 1;
+            }
+        }
+        let caches = cores
+            .into_iter()
+            .filter(|(_, cores)| *cores > 1)
+            .map(|(id, _)| id);
+        let groups = self
+            .objects("Group")
+            .filter(|node| node.attribute("subtype") == Some("Cluster"));
+        caches
+            .chain(groups.map(|node| node.id().get_usize()))
+            .collect()
+    }
+
     /// Where a PU sits, and its last-level cache object.
     fn place(
         &self,
         pu: &Element<'a, 'input>,
         cpu: usize,
         nodes: &[(usize, CpuSet)],
+        clusters: &BTreeSet<usize>,
     ) -> Result<(Place, Option<Element<'a, 'input>>)> {
-        let above = || pu.ancestors().skip(1).take_while(|node| node.has_tag_name("object"));
+        let above = || enclosing(pu);
         let core = above().find(|node| kind(node) == "Core").unwrap_or(*pu);
         let package = above().find(|node| kind(node) == "Package");
         let machine = above().last().unwrap_or(*pu);
         let last_level = above().filter_map(|node| Some((cache_level(&node)?, node)));
-        let llc = last_level.max_by_key(|(level, _)| *level).map(|(_, node)| node);
+        let llc = last_level
+            .max_by_key(|(level, _)| *level)
+            .map(|(_, node)| node);
         let node = match nodes.iter().find(|(_, cpus)| cpus.contains(cpu)) {
             Some((node, _)) => *node,
             None if nodes.is_empty() => 0,
             None => return Err(self.error(pu, format!("PU {cpu} is in no NUMANode's cpuset"))),
         };
-        let cluster = above().find(|node| is_cluster(node) && Some(*node) != llc);
+        let cluster =
+            above().find(|node| clusters.contains(&node.id().get_usize()) && Some(*node) != llc);
         let id = |node: Element| node.id().get_usize();
         let place = Place {
             core: id(core),
@@ -160,10 +202,13 @@ impl<'a, 'input> Reader<'a, 'input> {
             let parts = matrix.children().filter(|node| node.has_tag_name(name));
             parts.filter_map(|node| node.text()).collect()
         };
-        let indexes: Option<Vec<usize>> =
-            text("indexes").split_whitespace().map(|word| word.parse().ok()).collect();
+        let indexes: Option<Vec<usize>> = text("indexes")
+            .split_whitespace()
+            .map(|word| word.parse().ok())
+            .collect();
         let indexes = indexes.ok_or_else(|| self.error(&matrix, "indexes must be node numbers"))?;
-        let values = parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
+        let values =
+            parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
         if values.len() != indexes.len() * indexes.len() {
             let what = format!("{} distances for {} nodes", values.len(), indexes.len());
             return Err(self.error(&matrix, what));
@@ -199,8 +244,12 @@ impl<'a, 'input> Reader<'a, 'input> {
             Some(_) => self.number(node, attribute, MAX_CACHE_BYTES).map(Some),
         };
         let of_level = |level: u32| {
-            let mut caches = self.elements("object").filter(|node| cache_level(node) == Some(level));
-            caches.next().map_or(Ok(None), |node| size(&node, "cache_size"))
+            let mut caches = self
+                .elements("object")
+                .filter(|node| cache_level(node) == Some(level));
+            caches
+                .next()
+                .map_or(Ok(None), |node| size(&node, "cache_size"))
         };
         let caches = &mut machine.caches;
         caches.l1d_bytes = of_level(1)?.unwrap_or(caches.l1d_bytes);
@@ -225,22 +274,17 @@ impl<'a, 'input> Reader<'a, 'input> {
             _ => Arch::X86,
         };
         // AMD since family 17h (23): node_reclaim_distance is 32 (arch/x86/kernel/cpu/amd.c).
-        let family = self.info("CPUFamilyNumber").and_then(|family| family.parse::<u32>().ok());
-        if self.info("CPUVendor") == Some("AuthenticAMD") && family.is_some_and(|family| family >= 23) {
+        let family = self
+            .info("CPUFamilyNumber")
+            .and_then(|family| family.parse::<u32>().ok());
+        if self.info("CPUVendor") == Some("AuthenticAMD")
+            && family.is_some_and(|family| family >= 23)
+        {
             machine.reclaim_distance = 32;
         }
         if machine.description.is_empty() {
             let model = self.info("CPUModel").unwrap_or("hwloc topology");
             machine.description = format!("{model}, {} CPUs", machine.nr_cpus());
         }
-    }
-}
-
-/// A group that Linux calls a cluster, or a mid-level cache that several cores share.
-fn is_cluster(node: &Element) -> bool {
-    let cores = || node.descendants().filter(|inner| kind(inner) == "Core");
-    match cache_level(node) {
-        Some(2) => cores().nth(1).is_some(),
-        _ => kind(node) == "Group" && node.attribute("subtype") == Some("Cluster"),
     }
 }

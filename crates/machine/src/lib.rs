@@ -33,6 +33,7 @@ mod shape;
 mod sysfs;
 mod toml_read;
 mod toml_write;
+mod xml;
 
 pub use costs::{CostField, Costs};
 pub use cpuset::{CpuSet, MAX_CPUS};

@@ -82,6 +82,7 @@ metrics! {
     refill_time_s: "s", Lower, "CPU time stalled on refilling caches after a migration or an eviction";
     transfer_time_s: "s", Lower, "CPU time stalled on cache lines transferred from other CPUs";
     lock_wait_s: "s", Lower, "CPU time spent waiting for runqueue locks";
+    channel_wait_s: "s", Lower, "CPU time spent waiting for the locks of pipes and sockets";
     tg_load_avg_wait_s: "s", Lower, "CPU time stalled on the shared cache line of the task group's load average";
     idle_exit_s: "s", Lower, "time lost to leaving idle states, summed over the CPUs";
     cpus_scanned: "", Neutral, "CPUs looked at by placement and balancing decisions";

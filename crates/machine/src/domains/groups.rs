@@ -11,36 +11,58 @@ use super::levels::RawDomain;
 
 /// Builds the groups of all domains of all CPUs and puts their ids into the domains.
 pub(super) fn build(machine: &Machine, chains: &mut [Vec<RawDomain>]) -> Vec<Group> {
-    let mut builder = Builder { machine, groups: Vec::new(), shared: BTreeMap::new() };
-    let mut rings: Vec<Vec<Vec<usize>>> = Vec::new();
+    let first_cpu = |node| machine.node_mask(node).first().unwrap_or(0);
+    let mut builder = Builder {
+        machine,
+        first_cpus: (0..machine.nodes).map(first_cpu).collect(),
+        groups: Vec::new(),
+        rings: BTreeMap::new(),
+        by_distance: BTreeMap::new(),
+    };
     for cpu in 0..chains.len() {
-        let ring = |builder: &mut Builder, (level, domain): (usize, &RawDomain)| match domain
-            .flags
-            .contains(SdFlags::OVERLAP)
-        {
-            true => builder.overlapping(chains, cpu, level),
-            false => builder.partition(chains, cpu, level),
-        };
-        rings.push(chains[cpu].iter().enumerate().map(|item| ring(&mut builder, item)).collect());
-    }
-    for (chain, rings) in chains.iter_mut().zip(rings) {
-        chain.iter_mut().zip(rings).for_each(|(domain, ring)| domain.groups = ring);
+        for level in 0..chains[cpu].len() {
+            let overlap = chains[cpu][level].flags.contains(SdFlags::OVERLAP);
+            chains[cpu][level].groups = match overlap {
+                true => builder.overlapping(chains, cpu, level),
+                false => builder.partition(chains, cpu, level),
+            };
+        }
     }
     builder.groups
 }
 
 struct Builder<'a> {
     machine: &'a Machine,
+    /// The first CPU of each node.
+    first_cpus: Vec<usize>,
     groups: Vec<Group>,
-    /// Groups that all CPUs of a domain share, by level and first CPU.
-    shared: BTreeMap<(usize, usize), usize>,
+    /// Rings that all CPUs of a domain share, by level and first CPU.
+    rings: BTreeMap<(usize, usize), Vec<usize>>,
+    /// Groups of domains by distance, by the level and node of the child domain; for a local
+    /// group also by the level of its own domain.
+    by_distance: BTreeMap<(usize, usize, Option<usize>), usize>,
 }
 
 impl Builder<'_> {
-    /// The groups of a domain whose children do not overlap: the child domains, or single CPUs
-    /// on the lowest level. All CPUs of the domain share them and their order, which is the one
-    /// that the domain's last CPU sees, since the kernel links them anew for each CPU.
+    /// The groups of a domain whose children do not overlap, from the local one on.
     fn partition(&mut self, chains: &[Vec<RawDomain>], cpu: usize, level: usize) -> Vec<usize> {
+        let key = (level, chains[cpu][level].span.first().unwrap_or(cpu));
+        let ring = match self.rings.get(&key) {
+            Some(ring) => ring,
+            None => {
+                let ring = self.link(chains, cpu, level);
+                self.rings.entry(key).or_insert(ring)
+            }
+        };
+        let is_local = |&id: &usize| self.groups[id].span.contains(cpu);
+        let local = ring.iter().position(is_local).unwrap_or(0);
+        [&ring[local..], &ring[..local]].concat()
+    }
+
+    /// The ring of groups of a domain: the child domains, or single CPUs on the lowest level.
+    /// All CPUs of the domain share it. Its order is the one that the domain's last CPU sees,
+    /// since the kernel links the groups anew for each CPU.
+    fn link(&mut self, chains: &[Vec<RawDomain>], cpu: usize, level: usize) -> Vec<usize> {
         let span = chains[cpu][level].span;
         let mut covered = CpuSet::new();
         let mut ring = Vec::new();
@@ -49,44 +71,56 @@ impl Builder<'_> {
                 continue;
             }
             let child = level.checked_sub(1).map(|below| &chains[member][below]);
-            let group_span = child.map_or(CpuSet::single(member), |child| child.span);
-            covered = covered.union(&group_span);
-            let first = group_span.first().unwrap_or(member);
-            let id = match self.shared.get(&(level, first)) {
+            let group = child.map_or(CpuSet::single(member), |child| child.span);
+            covered = covered.union(&group);
+            let flags = child.map_or(SdFlags::empty(), |child| child.flags);
+            ring.push(self.add(group, group, flags));
+        }
+        ring
+    }
+
+    /// The groups of a domain by distance: child domains of its nodes, in order from `cpu`,
+    /// until they cover the span.
+    fn overlapping(&mut self, chains: &[Vec<RawDomain>], cpu: usize, level: usize) -> Vec<usize> {
+        let span = chains[cpu][level].span;
+        let mut covered = CpuSet::new();
+        let mut ring = Vec::new();
+        for node in nodes_from(self.machine, cpu) {
+            let member = self.first_cpus[node];
+            // A node whose domains end below this level cannot contribute a child.
+            let skip = covered.contains(member) || chains[member].len() <= level;
+            if skip || !span.contains(member) {
+                continue;
+            }
+            let donor = donor_level(&chains[member], level, &span);
+            let group = chains[member][donor - 1].span;
+            covered = covered.union(&group);
+            // The local group's flags change when domains are dropped, those of others do not.
+            let key = (donor, node, ring.is_empty().then_some(level));
+            let id = match self.by_distance.get(&key) {
                 Some(&id) => id,
                 None => {
-                    let flags = child.map_or(SdFlags::empty(), |child| child.flags);
-                    let id = self.add(group_span, group_span, flags);
-                    self.shared.insert((level, first), id);
+                    let balance = self.balance_mask(chains, &group, donor);
+                    let id = self.add(group, balance, chains[member][donor - 1].flags);
+                    self.by_distance.insert(key, id);
                     id
                 }
             };
             ring.push(id);
         }
-        let local = ring.iter().position(|&id| self.groups[id].span.contains(cpu));
-        ring.rotate_left(local.unwrap_or(0));
         ring
     }
 
-    /// The groups of a domain by distance: child domains of its CPUs, in order from `cpu`,
-    /// until they cover the span. Each CPU has groups of its own.
-    fn overlapping(&mut self, chains: &[Vec<RawDomain>], cpu: usize, level: usize) -> Vec<usize> {
-        let span = chains[cpu][level].span;
-        let mut covered = CpuSet::new();
-        let mut ring = Vec::new();
-        for member in span.iter_wrap(cpu) {
-            // A CPU whose domains end below this level cannot contribute a child.
-            if covered.contains(member) || chains[member].len() <= level {
-                continue;
-            }
-            let donor = donor_level(&chains[member], level, &span);
-            let domain = &chains[member][donor.saturating_sub(1)];
-            let flags = if donor == 0 { SdFlags::empty() } else { domain.flags };
-            covered = covered.union(&domain.span);
-            let balance = balance_mask(chains, &domain.span, donor);
-            ring.push(self.add(domain.span, balance, flags));
-        }
-        ring
+    /// The CPUs of a group that see it as their own child domain: only they may balance for it.
+    fn balance_mask(&self, chains: &[Vec<RawDomain>], group: &CpuSet, level: usize) -> CpuSet {
+        let sees = |cpu: usize| chains[cpu].len() > level && chains[cpu][level - 1].span == *group;
+        let nodes = (0..self.machine.nodes).filter(|&node| {
+            let member = self.first_cpus[node];
+            group.contains(member) && sees(member)
+        });
+        nodes.fold(CpuSet::new(), |sum, node| {
+            sum.union(&self.machine.node_mask(node))
+        })
     }
 
     fn add(&mut self, span: CpuSet, balance_mask: CpuSet, flags: SdFlags) -> usize {
@@ -109,27 +143,28 @@ impl Builder<'_> {
     }
 }
 
-/// The level whose child is the group that a CPU contributes to a domain by distance: the
-/// domain's own level, or a lower one if the child would reach out of the span (machines with
-/// three hops and more). Levels that will degenerate are skipped then.
-fn donor_level(chain: &[RawDomain], level: usize, span: &CpuSet) -> usize {
-    let mut donor = level;
-    if donor > 0 && !chain[donor - 1].span.is_subset(span) {
-        while donor > 0 && !chain[donor - 1].span.is_subset(span) {
-            donor -= 1;
-        }
-        while donor > 0 && chain[donor - 1].span == chain[donor].span {
-            donor -= 1;
+/// The nodes in the order in which the CPUs after `cpu` meet them, its own first. By distance,
+/// all CPUs of a node have the same domains.
+fn nodes_from(machine: &Machine, cpu: usize) -> Vec<usize> {
+    let mut nodes = Vec::new();
+    let mut seen = vec![false; machine.nodes];
+    for node in machine
+        .all_cpus()
+        .iter_wrap(cpu)
+        .map(|cpu| machine.cpus[cpu].node)
+    {
+        if !seen[node] {
+            seen[node] = true;
+            nodes.push(node);
         }
     }
-    donor
+    nodes
 }
 
-/// The CPUs of a group that see it as their own child domain: only they may balance for it.
-fn balance_mask(chains: &[Vec<RawDomain>], group: &CpuSet, level: usize) -> CpuSet {
-    let sees = |cpu: &usize| {
-        let chain = &chains[*cpu];
-        level > 0 && chain.len() > level && chain[level - 1].span == *group
-    };
-    group.iter().filter(sees).collect()
+/// The level whose child is the group that a node contributes to a domain by distance: the
+/// domain's own level, or a lower one if the child would reach out of the span (machines with
+/// three hops and more). The NODE level is always in the span, so there is one.
+fn donor_level(chain: &[RawDomain], level: usize, span: &CpuSet) -> usize {
+    let fits = |&donor: &usize| chain[donor - 1].span.is_subset(span);
+    (1..=level).rev().find(fits).unwrap_or(1)
 }

@@ -119,15 +119,21 @@ impl Topology {
         if let Some(request) = options.relax_domain_level {
             options.relax_semantics.check(request, level_max)?;
         }
-        chains.iter_mut().for_each(|chain| levels::relax(chain, options));
+        chains
+            .iter_mut()
+            .for_each(|chain| levels::relax(chain, options));
         let mut groups = groups::build(machine, &mut chains);
-        chains.iter_mut().for_each(|chain| degenerate::attach(chain, &mut groups));
+        chains
+            .iter_mut()
+            .for_each(|chain| degenerate::attach(chain, &mut groups));
         Ok(share(chains, &groups, level_max))
     }
 
     /// The domains of a CPU, lowest first.
     pub fn domains_of(&self, cpu: usize) -> impl DoubleEndedIterator<Item = &Domain> {
-        self.cpu_domains[cpu].iter().map(|&index| &self.domains[index])
+        self.cpu_domains[cpu]
+            .iter()
+            .map(|&index| &self.domains[index])
     }
 
     /// Position in a domain's ring of the group at which a CPU enters it (its local group).
@@ -140,7 +146,11 @@ impl Topology {
     }
 
     /// The groups of a domain in the order in which a CPU goes round them, local group first.
-    pub fn groups_from<'a>(&'a self, domain: &'a Domain, cpu: usize) -> impl Iterator<Item = &'a Group> {
+    pub fn groups_from<'a>(
+        &'a self,
+        domain: &'a Domain,
+        cpu: usize,
+    ) -> impl Iterator<Item = &'a Group> {
         let local = self.local_position(domain, cpu);
         let ring = domain.groups[local..].iter().chain(&domain.groups[..local]);
         ring.map(|&group| &self.groups[group])
@@ -149,23 +159,29 @@ impl Topology {
 
 /// Makes equal domains and groups of different CPUs one.
 fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> Topology {
-    let mut topology =
-        Topology { domains: Vec::new(), groups: Vec::new(), cpu_domains: Vec::new(), level_max };
-    let mut group_ids = BTreeMap::new();
+    let mut topology = Topology {
+        domains: Vec::new(),
+        groups: Vec::new(),
+        cpu_domains: Vec::new(),
+        level_max,
+    };
+    let mut shared_groups = BTreeMap::new();
+    let mut group_ids: Vec<Option<usize>> = vec![None; raw_groups.len()];
     let mut domain_ids = BTreeMap::new();
     for chain in chains {
         let mut ids = Vec::new();
-        for raw in chain {
-            let mut ring = Vec::new();
-            for group in raw.groups.iter().map(|&id| &raw_groups[id]) {
-                let next = topology.groups.len();
-                let id = *group_ids.entry((raw.level, group.clone())).or_insert(next);
-                if id == next {
-                    topology.groups.push(group.clone());
-                }
-                ring.push(id);
+        for mut raw in chain {
+            for group in &mut raw.groups {
+                let raw_group = &raw_groups[*group];
+                *group = *group_ids[*group].get_or_insert_with(|| {
+                    let key = (raw.level, raw_group.clone());
+                    *shared_groups.entry(key).or_insert_with(|| {
+                        topology.groups.push(raw_group.clone());
+                        topology.groups.len() - 1
+                    })
+                });
             }
-            let domain = finish(raw, ring);
+            let domain = finish(raw);
             let next = topology.domains.len();
             let id = *domain_ids.entry(domain.clone()).or_insert(next);
             if id == next {
@@ -180,7 +196,8 @@ fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> T
 
 /// The finished domain. A ring without overlap begins with its lowest group, so that the
 /// domains of CPUs that enter it at different groups compare equal.
-fn finish(raw: RawDomain, mut ring: Vec<usize>) -> Domain {
+fn finish(raw: RawDomain) -> Domain {
+    let mut ring = raw.groups;
     if !raw.flags.contains(SdFlags::OVERLAP) {
         let lowest = ring.iter().enumerate().min_by_key(|(_, id)| **id);
         let start = lowest.map_or(0, |(index, _)| index);
