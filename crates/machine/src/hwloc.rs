@@ -16,10 +16,7 @@ type Result<T> = std::result::Result<T, MachineError>;
 /// Reads the text of an XML file.
 pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
     let document = xml::parse(text).map_err(|what| MachineError::invalid(path, what))?;
-    let reader = Reader {
-        path,
-        document: &document,
-    };
+    let reader = Reader { path, document: &document };
     reader.machine()
 }
 
@@ -42,11 +39,7 @@ fn enclosing<'a, 'input>(node: &Element<'a, 'input>) -> impl Iterator<Item = Ele
 
 /// Level of a data or unified cache object (`L3Cache`), nothing for other objects.
 fn cache_level(node: &Element) -> Option<u32> {
-    kind(node)
-        .strip_prefix('L')?
-        .strip_suffix("Cache")?
-        .parse()
-        .ok()
+    kind(node).strip_prefix('L')?.strip_suffix("Cache")?.parse().ok()
 }
 
 impl<'a, 'input> Reader<'a, 'input> {
@@ -96,27 +89,21 @@ impl<'a, 'input> Reader<'a, 'input> {
     }
 
     fn elements(&self, name: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
-        self.document
-            .descendants()
-            .filter(move |node| node.has_tag_name(name))
+        self.document.descendants().filter(move |node| node.has_tag_name(name))
     }
 
     fn objects(&self, wanted: &'static str) -> impl Iterator<Item = Element<'a, 'input>> {
-        self.elements("object")
-            .filter(move |node| kind(node) == wanted)
+        self.elements("object").filter(move |node| kind(node) == wanted)
     }
 
     fn info(&self, name: &str) -> Option<&'a str> {
         let mut infos = self.elements("info");
-        infos
-            .find(|node| node.attribute("name") == Some(name))?
-            .attribute("value")
+        infos.find(|node| node.attribute("name") == Some(name))?.attribute("value")
     }
 
     fn number(&self, node: &Element, attribute: &str, max: u64) -> Result<u64> {
         let text = node.attribute(attribute);
-        let text =
-            text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
+        let text = text.ok_or_else(|| self.error(node, format!("{} has no {attribute}", kind(node))))?;
         let number = text.parse().ok().filter(|number| *number <= max);
         let what = || format!("{attribute} is `{text}`, allowed are 0 to {max}");
         number.ok_or_else(|| self.error(node, what()))
@@ -144,16 +131,9 @@ impl<'a, 'input> Reader<'a, 'input> {
                 *cores.entry(cache.id().get_usize()).or_default() += 1;
             }
         }
-        let caches = cores
-            .into_iter()
-            .filter(|(_, cores)| *cores > 1)
-            .map(|(id, _)| id);
-        let groups = self
-            .objects("Group")
-            .filter(|node| node.attribute("subtype") == Some("Cluster"));
-        caches
-            .chain(groups.map(|node| node.id().get_usize()))
-            .collect()
+        let caches = cores.into_iter().filter(|(_, cores)| *cores > 1).map(|(id, _)| id);
+        let groups = self.objects("Group").filter(|node| node.attribute("subtype") == Some("Cluster"));
+        caches.chain(groups.map(|node| node.id().get_usize())).collect()
     }
 
     /// Where a PU sits, and its last-level cache object.
@@ -169,16 +149,13 @@ impl<'a, 'input> Reader<'a, 'input> {
         let package = above().find(|node| kind(node) == "Package");
         let machine = above().last().unwrap_or(*pu);
         let last_level = above().filter_map(|node| Some((cache_level(&node)?, node)));
-        let llc = last_level
-            .max_by_key(|(level, _)| *level)
-            .map(|(_, node)| node);
+        let llc = last_level.max_by_key(|(level, _)| *level).map(|(_, node)| node);
         let node = match nodes.iter().find(|(_, cpus)| cpus.contains(cpu)) {
             Some((node, _)) => *node,
             None if nodes.is_empty() => 0,
             None => return Err(self.error(pu, format!("PU {cpu} is in no NUMANode's cpuset"))),
         };
-        let cluster =
-            above().find(|node| clusters.contains(&node.id().get_usize()) && Some(*node) != llc);
+        let cluster = above().find(|node| clusters.contains(&node.id().get_usize()) && Some(*node) != llc);
         let id = |node: Element| node.id().get_usize();
         let place = Place {
             core: id(core),
@@ -202,13 +179,10 @@ impl<'a, 'input> Reader<'a, 'input> {
             let parts = matrix.children().filter(|node| node.has_tag_name(name));
             parts.filter_map(|node| node.text()).collect()
         };
-        let indexes: Option<Vec<usize>> = text("indexes")
-            .split_whitespace()
-            .map(|word| word.parse().ok())
-            .collect();
+        let indexes: Option<Vec<usize>> =
+            text("indexes").split_whitespace().map(|word| word.parse().ok()).collect();
         let indexes = indexes.ok_or_else(|| self.error(&matrix, "indexes must be node numbers"))?;
-        let values =
-            parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
+        let values = parse_distances(&text("u64values")).map_err(|what| self.error(&matrix, what))?;
         if values.len() != indexes.len() * indexes.len() {
             let what = format!("{} distances for {} nodes", values.len(), indexes.len());
             return Err(self.error(&matrix, what));
@@ -244,12 +218,8 @@ impl<'a, 'input> Reader<'a, 'input> {
             Some(_) => self.number(node, attribute, MAX_CACHE_BYTES).map(Some),
         };
         let of_level = |level: u32| {
-            let mut caches = self
-                .elements("object")
-                .filter(|node| cache_level(node) == Some(level));
-            caches
-                .next()
-                .map_or(Ok(None), |node| size(&node, "cache_size"))
+            let mut caches = self.elements("object").filter(|node| cache_level(node) == Some(level));
+            caches.next().map_or(Ok(None), |node| size(&node, "cache_size"))
         };
         let caches = &mut machine.caches;
         caches.l1d_bytes = of_level(1)?.unwrap_or(caches.l1d_bytes);
@@ -274,12 +244,8 @@ impl<'a, 'input> Reader<'a, 'input> {
             _ => Arch::X86,
         };
         // AMD since family 17h (23): node_reclaim_distance is 32 (arch/x86/kernel/cpu/amd.c).
-        let family = self
-            .info("CPUFamilyNumber")
-            .and_then(|family| family.parse::<u32>().ok());
-        if self.info("CPUVendor") == Some("AuthenticAMD")
-            && family.is_some_and(|family| family >= 23)
-        {
+        let family = self.info("CPUFamilyNumber").and_then(|family| family.parse::<u32>().ok());
+        if self.info("CPUVendor") == Some("AuthenticAMD") && family.is_some_and(|family| family >= 23) {
             machine.reclaim_distance = 32;
         }
         if machine.description.is_empty() {

@@ -22,10 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Document<'_>, String> {
         return Err("entity definitions are not supported".to_owned());
     }
     check_tags(text)?;
-    let options = ParsingOptions {
-        allow_dtd: true,
-        nodes_limit: MAX_NODES,
-    };
+    let options = ParsingOptions { allow_dtd: true, nodes_limit: MAX_NODES };
     let document = Document::parse_with_options(text, options);
     document.map_err(|error| format!("not well-formed XML: {error}"))
 }
@@ -36,21 +33,13 @@ fn check_tags(text: &str) -> Result<(), String> {
     let mut rest = text;
     while let Some(start) = rest.find('<') {
         rest = &rest[start..];
-        let markup = [
-            ("<!--", "-->"),
-            ("<![CDATA[", "]]>"),
-            ("<?", "?>"),
-            ("<!", ">"),
-            ("</", ">"),
-        ];
+        let markup = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"), ("</", ">")];
         if let Some((open, close)) = markup.iter().find(|(open, _)| rest.starts_with(open)) {
             if *open == "</" {
                 depth = depth.saturating_sub(1);
             }
             let content = &rest[open.len()..];
-            rest = content
-                .find(close)
-                .map_or("", |end| &content[end + close.len()..]);
+            rest = content.find(close).map_or("", |end| &content[end + close.len()..]);
             continue;
         }
         let (tag, after) = rest.split_at(tag_len(rest));
@@ -58,9 +47,7 @@ fn check_tags(text: &str) -> Result<(), String> {
             depth += 1;
         }
         if depth > MAX_DEPTH {
-            return Err(format!(
-                "elements are nested deeper than {MAX_DEPTH} levels"
-            ));
+            return Err(format!("elements are nested deeper than {MAX_DEPTH} levels"));
         }
         if tag.len() > MAX_TAG {
             return Err(format!("a tag is longer than {MAX_TAG} bytes"));

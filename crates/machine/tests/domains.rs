@@ -18,27 +18,18 @@ fn toml(text: &str) -> Machine {
 
 /// Names and levels of a CPU's domains.
 fn levels(topology: &Topology, cpu: usize) -> Vec<(&'static str, u32)> {
-    topology
-        .domains_of(cpu)
-        .map(|domain| (domain.name, domain.level))
-        .collect()
+    topology.domains_of(cpu).map(|domain| (domain.name, domain.level)).collect()
 }
 
 /// Spans of a CPU's domains.
 fn spans(topology: &Topology, cpu: usize) -> Vec<String> {
-    topology
-        .domains_of(cpu)
-        .map(|domain| domain.span.to_string())
-        .collect()
+    topology.domains_of(cpu).map(|domain| domain.span.to_string()).collect()
 }
 
 /// Spans of the groups of a CPU's domain, local group first.
 fn groups(topology: &Topology, cpu: usize, index: usize) -> Vec<String> {
     let domain = domain(topology, cpu, index);
-    topology
-        .groups_from(domain, cpu)
-        .map(|group| group.span.to_string())
-        .collect()
+    topology.groups_from(domain, cpu).map(|group| group.span.to_string()).collect()
 }
 
 fn domain(topology: &Topology, cpu: usize, index: usize) -> &Domain {
@@ -77,11 +68,7 @@ fn one_llc_ends_at_mc() {
     let topology = build("8c2t");
     assert_eq!(levels(&topology, 0), [("SMT", 0), ("MC", 2)]);
     assert_eq!(topology.level_max, 2);
-    assert!(
-        domain(&topology, 0, 1)
-            .flags
-            .contains(SdFlags::PREFER_SIBLING)
-    );
+    assert!(domain(&topology, 0, 1).flags.contains(SdFlags::PREFER_SIBLING));
 }
 
 #[test]
@@ -97,45 +84,21 @@ fn five_llcs_of_three_cores() {
     let topology = build("5l3c2t");
     assert_eq!(levels(&topology, 4), [("SMT", 0), ("MC", 2), ("PKG", 3)]);
     assert_eq!(spans(&topology, 4), ["4,19", "3-5,18-20", "0-29"]);
-    assert_eq!(
-        groups(&topology, 4, 2),
-        [
-            "3-5,18-20",
-            "6-8,21-23",
-            "9-11,24-26",
-            "12-14,27-29",
-            "0-2,15-17"
-        ]
-    );
-    let group = topology
-        .groups_from(domain(&topology, 4, 2), 4)
-        .next()
-        .unwrap();
-    assert_eq!(
-        (group.weight, group.cores, group.capacity),
-        (6, 3, 6 * 1024)
-    );
+    assert_eq!(groups(&topology, 4, 2), ["3-5,18-20", "6-8,21-23", "9-11,24-26", "12-14,27-29", "0-2,15-17"]);
+    let group = topology.groups_from(domain(&topology, 4, 2), 4).next().unwrap();
+    assert_eq!((group.weight, group.cores, group.capacity), (6, 3, 6 * 1024));
 }
 
 #[test]
 fn epyc_9654() {
     let topology = build("epyc-9654-2s");
-    assert_eq!(
-        levels(&topology, 383),
-        [("SMT", 0), ("MC", 2), ("PKG", 3), ("NUMA", 5)]
-    );
-    assert_eq!(
-        spans(&topology, 383),
-        ["191,383", "184-191,376-383", "96-191,288-383", "0-383"]
-    );
+    assert_eq!(levels(&topology, 383), [("SMT", 0), ("MC", 2), ("PKG", 3), ("NUMA", 5)]);
+    assert_eq!(spans(&topology, 383), ["191,383", "184-191,376-383", "96-191,288-383", "0-383"]);
     // 192 cores, 24 LLCs, 2 packages, and NUMA seen from 2 nodes.
     assert_eq!(topology.domains.len(), 192 + 24 + 2 + 2);
     let numa = domain(&topology, 0, 3);
     // Distance 32 is not beyond AMD's reclaim distance.
-    assert!(
-        numa.flags
-            .contains(SdFlags::WAKE_AFFINE | SdFlags::BALANCE_FORK)
-    );
+    assert!(numa.flags.contains(SdFlags::WAKE_AFFINE | SdFlags::BALANCE_FORK));
     let intervals = (numa.min_interval_ms, numa.max_interval_ms, numa.busy_factor);
     assert_eq!(intervals, (384, 768, 16));
     let nr = |index| domain(&topology, 0, index).imb_numa_nr;
@@ -153,30 +116,14 @@ fn imb_numa_nr_of_zen3() {
     };
     let table = |topology: &Topology| -> Vec<(&'static str, usize, u32)> {
         let domains = topology.domains_of(0);
-        domains
-            .map(|domain| (domain.name, domain.span.len(), domain.imb_numa_nr))
-            .collect()
+        domains.map(|domain| (domain.name, domain.span.len(), domain.imb_numa_nr)).collect()
     };
     let nps1 = machine("2n8l8c2t", "[[10, 32], [32, 10]]");
-    assert_eq!(
-        table(&nps1),
-        [
-            ("SMT", 2, 0),
-            ("MC", 16, 0),
-            ("PKG", 128, 8),
-            ("NUMA", 256, 8)
-        ]
-    );
+    assert_eq!(table(&nps1), [("SMT", 2, 0), ("MC", 16, 0), ("PKG", 128, 8), ("NUMA", 256, 8)]);
     let two = "[[10, 12, 32, 32], [12, 10, 32, 32], [32, 32, 10, 12], [32, 32, 12, 10]]";
     assert_eq!(
         table(&machine("4n4l8c2t", two)),
-        [
-            ("SMT", 2, 0),
-            ("MC", 16, 0),
-            ("NODE", 64, 4),
-            ("NUMA", 128, 4),
-            ("NUMA", 256, 8)
-        ]
+        [("SMT", 2, 0), ("MC", 16, 0), ("NODE", 64, 4), ("NUMA", 128, 4), ("NUMA", 256, 8)]
     );
     let row = |node: usize| {
         let distance = |other: usize| match other {
@@ -189,13 +136,7 @@ fn imb_numa_nr_of_zen3() {
     let four = format!("{:?}", (0..8).map(row).collect::<Vec<_>>());
     assert_eq!(
         table(&machine("8n2l8c2t", &four)),
-        [
-            ("SMT", 2, 0),
-            ("MC", 16, 0),
-            ("NODE", 32, 2),
-            ("NUMA", 128, 2),
-            ("NUMA", 256, 4)
-        ]
+        [("SMT", 2, 0), ("MC", 16, 0), ("NODE", 32, 2), ("NUMA", 128, 2), ("NUMA", 256, 4)]
     );
 }
 
@@ -203,20 +144,14 @@ fn imb_numa_nr_of_zen3() {
 fn epyc_7543_has_nodes_within_packages() {
     let topology = build("epyc-7543-2s");
     // The x86 table leaves the package level out, so NODE is level 3.
-    assert_eq!(
-        levels(&topology, 20),
-        [("SMT", 0), ("MC", 2), ("NODE", 3), ("NUMA", 4), ("NUMA", 5)]
-    );
+    assert_eq!(levels(&topology, 20), [("SMT", 0), ("MC", 2), ("NODE", 3), ("NUMA", 4), ("NUMA", 5)]);
     assert_eq!(groups(&topology, 20, 3), ["16-31,80-95", "0-15,64-79"]);
     assert_eq!(groups(&topology, 20, 4), ["0-31,64-95", "32-63,96-127"]);
     // The same machine with the general table has the package level, dropped, below NODE.
     let mut general = Machine::load("epyc-7543-2s").unwrap();
     general.arch = coreward_machine::Arch::Arm64;
     let general = self::topology(&general);
-    assert_eq!(
-        levels(&general, 20),
-        [("SMT", 0), ("MC", 2), ("PKG", 3), ("NUMA", 5), ("NUMA", 6)]
-    );
+    assert_eq!(levels(&general, 20), [("SMT", 0), ("MC", 2), ("PKG", 3), ("NUMA", 5), ("NUMA", 6)]);
 }
 
 #[test]
@@ -235,11 +170,7 @@ fn power10_llc_is_a_small_core() {
     assert!(!mc.flags.contains(SdFlags::SHARE_LLC));
     assert_eq!(mc.groups.len(), 20);
     let group = topology.groups_from(mc, 3).next().unwrap();
-    assert!(
-        group
-            .flags
-            .contains(SdFlags::SHARE_LLC | SdFlags::SHARE_CPUCAPACITY)
-    );
+    assert!(group.flags.contains(SdFlags::SHARE_LLC | SdFlags::SHARE_CPUCAPACITY));
     assert_eq!((group.weight, group.cores), (4, 1));
 }
 
@@ -248,11 +179,7 @@ fn asymmetric_capacities() {
     let both = SdFlags::ASYM_CPUCAPACITY | SdFlags::ASYM_CPUCAPACITY_FULL;
     let juno = build("juno-r0");
     assert_eq!(levels(&juno, 1), [("MC", 2), ("PKG", 3)]);
-    assert!(
-        !domain(&juno, 1, 0)
-            .flags
-            .intersects(both | SdFlags::PREFER_SIBLING)
-    );
+    assert!(!domain(&juno, 1, 0).flags.intersects(both | SdFlags::PREFER_SIBLING));
     assert!(domain(&juno, 1, 1).flags.contains(both));
     let capacities: Vec<_> = juno
         .groups_from(domain(&juno, 1, 1), 1)
@@ -262,11 +189,7 @@ fn asymmetric_capacities() {
 
     let pixel3 = build("pixel3");
     assert_eq!(levels(&pixel3, 0), [("MC", 2)]);
-    assert!(
-        domain(&pixel3, 0, 0)
-            .flags
-            .contains(both | SdFlags::SHARE_LLC)
-    );
+    assert!(domain(&pixel3, 0, 0).flags.contains(both | SdFlags::SHARE_LLC));
 
     let phantom = build("pixel3-phantom");
     assert_eq!(levels(&phantom, 0), [("MC", 2), ("PKG", 3)]);
@@ -277,33 +200,22 @@ fn asymmetric_capacities() {
 
 #[test]
 fn some_capacities_are_not_all() {
-    let machine =
-        toml("arch = \"arm64\"\nshape = \"1n2l4c1t\"\n[capacity]\n\"0-1\" = 300\n\"2-3\" = 600\n");
+    let machine = toml("arch = \"arm64\"\nshape = \"1n2l4c1t\"\n[capacity]\n\"0-1\" = 300\n\"2-3\" = 600\n");
     let topology = topology(&machine);
     let low = domain(&topology, 0, 0).flags;
     assert!(low.contains(SdFlags::ASYM_CPUCAPACITY));
     assert!(!low.contains(SdFlags::ASYM_CPUCAPACITY_FULL));
-    assert!(
-        domain(&topology, 0, 1)
-            .flags
-            .contains(SdFlags::ASYM_CPUCAPACITY_FULL)
-    );
+    assert!(domain(&topology, 0, 1).flags.contains(SdFlags::ASYM_CPUCAPACITY_FULL));
 }
 
 #[test]
 fn old_names() {
     let machine = Machine::load("hikey").unwrap();
-    let options = DomainOptions {
-        names: KernelStyle::new(6, 6),
-        ..DomainOptions::default()
-    };
+    let options = DomainOptions { names: KernelStyle::new(6, 6), ..DomainOptions::default() };
     let topology = Topology::build(&machine, &options).unwrap();
     assert_eq!(levels(&topology, 7), [("MC", 2), ("DIE", 3)]);
     let text = render_domains(&topology, 7, KernelStyle::new(6, 6));
-    assert!(
-        text.contains("SD_SHARE_PKG_RESOURCES") && !text.contains("level"),
-        "{text}"
-    );
+    assert!(text.contains("SD_SHARE_PKG_RESOURCES") && !text.contains("level"), "{text}");
 }
 
 #[test]
@@ -312,15 +224,8 @@ fn clusters() {
     let topology = topology(&machine);
     assert_eq!(levels(&topology, 0), [("SMT", 0), ("CLS", 1), ("MC", 2)]);
     assert_eq!(spans(&topology, 0), ["0,8", "0-1,8-9", "0-15"]);
-    assert!(
-        domain(&topology, 0, 1)
-            .flags
-            .contains(SdFlags::CLUSTER | SdFlags::SHARE_LLC)
-    );
-    assert_eq!(
-        groups(&topology, 0, 2),
-        ["0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15"]
-    );
+    assert!(domain(&topology, 0, 1).flags.contains(SdFlags::CLUSTER | SdFlags::SHARE_LLC));
+    assert_eq!(groups(&topology, 0, 2), ["0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15"]);
     // A cluster as large as the LLC is none.
     let whole = toml("shape = \"8c2t\"\ncluster_cores = 8");
     assert_eq!(levels(&self::topology(&whole), 0), [("SMT", 0), ("MC", 2)]);
@@ -332,11 +237,7 @@ fn beyond_the_reclaim_distance_no_fork_exec_or_affine_wakeup() {
     let topology = topology(&machine);
     let far = SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE;
     assert!(!domain(&topology, 0, 1).flags.intersects(far));
-    assert!(
-        domain(&topology, 0, 1)
-            .flags
-            .contains(SdFlags::BALANCE_NEWIDLE)
-    );
+    assert!(domain(&topology, 0, 1).flags.contains(SdFlags::BALANCE_NEWIDLE));
 }
 
 /// Groups are linked anew for each CPU, so all of a domain see the order of its last one.
@@ -351,37 +252,21 @@ fn ring_order_is_that_of_the_last_cpu() {
 
 /// A machine of nodes of two CPUs with the given distances.
 fn mesh(distances: &[&[u32]]) -> Topology {
-    let text = format!(
-        "shape = \"{}n1l2c\"\ndistances = {distances:?}",
-        distances.len()
-    );
+    let text = format!("shape = \"{}n1l2c\"\ndistances = {distances:?}", distances.len());
     topology(&toml(&text))
 }
 
 /// The nodes of each group of a CPU's domain.
 fn node_groups(topology: &Topology, node: usize, index: usize) -> Vec<String> {
-    let nodes = |set: &CpuSet| {
-        set.iter()
-            .map(|cpu| cpu / 2)
-            .collect::<CpuSet>()
-            .to_string()
-    };
+    let nodes = |set: &CpuSet| set.iter().map(|cpu| cpu / 2).collect::<CpuSet>().to_string();
     let cpu = node * 2;
-    topology
-        .groups_from(domain(topology, cpu, index), cpu)
-        .map(|group| nodes(&group.span))
-        .collect()
+    topology.groups_from(domain(topology, cpu, index), cpu).map(|group| nodes(&group.span)).collect()
 }
 
 /// Four nodes in a ring: the example in kernel/sched/topology.c.
 #[test]
 fn glueless_ring_of_four() {
-    let topology = mesh(&[
-        &[10, 20, 30, 20],
-        &[20, 10, 20, 30],
-        &[30, 20, 10, 20],
-        &[20, 30, 20, 10],
-    ]);
+    let topology = mesh(&[&[10, 20, 30, 20], &[20, 10, 20, 30], &[30, 20, 10, 20], &[20, 30, 20, 10]]);
     assert_eq!(levels(&topology, 0), [("MC", 2), ("NUMA", 5), ("NUMA", 6)]);
     assert_eq!(node_groups(&topology, 0, 1), ["0", "1", "3"]);
     assert_eq!(node_groups(&topology, 1, 1), ["1", "2", "0"]);
@@ -391,22 +276,14 @@ fn glueless_ring_of_four() {
     assert_eq!(node_groups(&topology, 3, 2), ["0,2-3", "0-2"]);
     // Only the CPUs of the node whose domain a group is balance for it.
     let top = domain(&topology, 0, 2);
-    let masks: Vec<_> = topology
-        .groups_from(top, 0)
-        .map(|group| group.balance_mask.to_string())
-        .collect();
+    let masks: Vec<_> = topology.groups_from(top, 0).map(|group| group.balance_mask.to_string()).collect();
     assert_eq!(masks, ["0-1", "4-5"]);
 }
 
 /// Four nodes, two of them fully connected: domains of unequal number (kernel/sched/topology.c).
 #[test]
 fn asymmetric_mesh_of_four() {
-    let topology = mesh(&[
-        &[10, 20, 20, 30],
-        &[20, 10, 20, 20],
-        &[20, 20, 10, 20],
-        &[30, 20, 20, 10],
-    ]);
+    let topology = mesh(&[&[10, 20, 20, 30], &[20, 10, 20, 20], &[20, 20, 10, 20], &[30, 20, 20, 10]]);
     assert_eq!(node_groups(&topology, 0, 2), ["0-2", "1-3"]);
     assert_eq!(node_groups(&topology, 3, 2), ["1-3", "0-2"]);
     assert_eq!(levels(&topology, 2), [("MC", 2), ("NUMA", 5)]);
@@ -417,12 +294,7 @@ fn asymmetric_mesh_of_four() {
 /// Four nodes in a line, three hops from end to end (kernel/sched/topology.c).
 #[test]
 fn line_of_four() {
-    let topology = mesh(&[
-        &[10, 20, 30, 40],
-        &[20, 10, 20, 30],
-        &[30, 20, 10, 20],
-        &[40, 30, 20, 10],
-    ]);
+    let topology = mesh(&[&[10, 20, 30, 40], &[20, 10, 20, 30], &[30, 20, 10, 20], &[40, 30, 20, 10]]);
     assert_eq!(node_groups(&topology, 0, 1), ["0", "1"]);
     assert_eq!(node_groups(&topology, 1, 1), ["1", "2", "0"]);
     // Node 2's next smaller domain (1-3) reaches out of 0-2: its own node stands in.
@@ -437,28 +309,18 @@ fn line_of_four() {
 #[test]
 fn glueless_ring_of_eight() {
     let hops = |a: usize, b: usize| a.abs_diff(b).min(8 - a.abs_diff(b)) as u32;
-    let rows: Vec<Vec<u32>> = (0..8)
-        .map(|a| (0..8).map(|b| 10 + 10 * hops(a, b)).collect())
-        .collect();
+    let rows: Vec<Vec<u32>> = (0..8).map(|a| (0..8).map(|b| 10 + 10 * hops(a, b)).collect()).collect();
     let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
     let topology = mesh(&rows);
     for node in 0..8 {
-        assert_eq!(
-            levels(&topology, node * 2).len(),
-            5,
-            "MC and one NUMA level a distance"
-        );
+        assert_eq!(levels(&topology, node * 2).len(), 5, "MC and one NUMA level a distance");
         for (index, domain) in topology.domains_of(node * 2).enumerate().skip(1) {
             assert_eq!(domain.span.len(), [0, 6, 10, 14, 16][index]);
             let covered = topology
                 .groups_from(domain, node * 2)
                 .fold(CpuSet::new(), |sum, group| sum.union(&group.span));
             assert_eq!(covered, domain.span);
-            assert!(
-                topology
-                    .groups_from(domain, node * 2)
-                    .all(|g| !g.balance_mask.is_empty())
-            );
+            assert!(topology.groups_from(domain, node * 2).all(|g| !g.balance_mask.is_empty()));
         }
     }
     assert_eq!(node_groups(&topology, 0, 1), ["0", "1", "7"]);

@@ -9,9 +9,7 @@ fn read(text: &str) -> Machine {
 
 /// The message for a wrong machine file.
 fn message(text: &str) -> String {
-    Machine::from_toml_str("m.toml", text)
-        .unwrap_err()
-        .to_string()
+    Machine::from_toml_str("m.toml", text).unwrap_err().to_string()
 }
 
 #[test]
@@ -24,19 +22,15 @@ fn explicit_form() {
     assert_eq!(machine.smt_mask(6).to_string(), "4,6");
     assert_eq!(machine.llc_mask(3).to_string(), "1,3,5");
     assert_eq!(machine.smt_mask(3).to_string(), "3");
-    assert_eq!(
-        machine.cpus[1].package, 1,
-        "packages are numbered without gaps"
-    );
+    assert_eq!(machine.cpus[1].package, 1, "packages are numbered without gaps");
     assert_eq!(machine.llc_bytes, [4 << 20, 32 << 20]);
     assert_eq!(machine.distances, [[10, 20], [20, 10]]);
 }
 
 #[test]
 fn regular_form() {
-    let machine = read(
-        "shape = \"2l4c2t\"\nnumbering = \"threads-adjacent\"\npackages = 2\ncluster_cores = 2\n",
-    );
+    let machine =
+        read("shape = \"2l4c2t\"\nnumbering = \"threads-adjacent\"\npackages = 2\ncluster_cores = 2\n");
     assert_eq!(machine.smt_mask(0).to_string(), "0-1");
     assert_eq!(machine.cluster_mask(0).to_string(), "0-3");
     assert_eq!(machine.llc_mask(15).to_string(), "8-15");
@@ -45,16 +39,11 @@ fn regular_form() {
 
 #[test]
 fn sources_go_with_figures() {
-    let machine = read(
-        "shape = \"2c\"\n[costs]\ntick_ns = { value = 7, source = \"a clock\" }\nipi_send_ns = 9\n",
-    );
+    let machine =
+        read("shape = \"2c\"\n[costs]\ntick_ns = { value = 7, source = \"a clock\" }\nipi_send_ns = 9\n");
     assert_eq!(machine.costs.tick_ns, 7);
     assert_eq!(machine.source("costs.tick_ns"), Some("a clock"));
-    assert_eq!(
-        machine.source("costs.ipi_send_ns"),
-        None,
-        "a user's figure without a source"
-    );
+    assert_eq!(machine.source("costs.ipi_send_ns"), None, "a user's figure without a source");
     let default = Costs::field("fork_ns").unwrap();
     assert_eq!(machine.source("costs.fork_ns"), Some(default.source));
 }
@@ -67,13 +56,9 @@ fn every_figure_of_a_preset_has_a_source() {
         assert!(!description.is_empty(), "{name}");
         let machine = Machine::load(&name).unwrap();
         assert_eq!(machine.name, name);
-        let costs = Costs::FIELDS
-            .iter()
-            .map(|field| format!("costs.{}", field.name));
+        let costs = Costs::FIELDS.iter().map(|field| format!("costs.{}", field.name));
         let caches = ["l1d_bytes", "l2_bytes", "llc_bytes", "line_bytes"];
-        let mut figures: Vec<_> = costs
-            .chain(caches.map(|cache| format!("caches.{cache}")))
-            .collect();
+        let mut figures: Vec<_> = costs.chain(caches.map(|cache| format!("caches.{cache}"))).collect();
         figures.push("shape".to_owned());
         if machine.nodes > 1 {
             figures.push("distances".to_owned());
@@ -86,17 +71,10 @@ fn every_figure_of_a_preset_has_a_source() {
             assert!(!source.is_empty(), "{name}: {figure} has no source");
         }
         let reduced = machine.cpus.iter().any(|cpu| cpu.capacity < 1024);
-        let sourced = machine
-            .sources
-            .keys()
-            .any(|path| path.starts_with("capacity."));
+        let sourced = machine.sources.keys().any(|path| path.starts_with("capacity."));
         assert!(sourced || !reduced, "{name}: capacities have no source");
         for state in &machine.idle_states {
-            assert!(
-                !state.source.is_empty(),
-                "{name}: {} has no source",
-                state.name
-            );
+            assert!(!state.source.is_empty(), "{name}: {} has no source", state.name);
         }
     }
 }
@@ -105,24 +83,13 @@ fn every_figure_of_a_preset_has_a_source() {
 fn defaults_are_in_range_and_named() {
     let mut costs = Costs::default();
     for field in Costs::FIELDS {
-        assert!(
-            (field.min..=field.max).contains(&field.default),
-            "{}",
-            field.name
-        );
-        assert!(
-            !field.source.is_empty() && !field.meaning.is_empty(),
-            "{}",
-            field.name
-        );
+        assert!((field.min..=field.max).contains(&field.default), "{}", field.name);
+        assert!(!field.source.is_empty() && !field.meaning.is_empty(), "{}", field.name);
         assert_eq!(costs.get(field.name), Some(field.default));
         costs.set(field.name, field.max).unwrap();
         assert_eq!(costs.get(field.name), Some(field.max));
     }
-    assert_eq!(
-        costs.set("mlp_pct", 99).unwrap_err(),
-        "mlp_pct is 99, allowed are 100 to 10000"
-    );
+    assert_eq!(costs.set("mlp_pct", 99).unwrap_err(), "mlp_pct is 99, allowed are 100 to 10000");
     assert!(
         costs
             .set("nothing", 1)
@@ -157,47 +124,24 @@ fn round_trip_of_presets_and_specials() {
 #[test]
 fn wrong_shorthands() {
     let message = |text: &str| Machine::load(text).unwrap_err().to_string();
-    let form = "expected NODESn LLCSl CORESc THREADSt without blanks, like 2n4l8c2t; n, l and t may be left out";
-    assert_eq!(
-        message("2n"),
-        format!("shorthand `2n`: the number of cores is missing: {form}")
-    );
-    assert_eq!(
-        message("2x4c"),
-        format!("shorthand `2x4c`: `2x4c` is not understood: {form}")
-    );
-    assert_eq!(
-        message("4c2n"),
-        format!("shorthand `4c2n`: `2n` is not understood: {form}")
-    );
-    assert_eq!(
-        message("4c "),
-        format!("shorthand `4c `: ` ` is not understood: {form}")
-    );
-    assert_eq!(
-        message("0c"),
-        "shorthand `0c`: `0c` is out of range, allowed are 1 to 1024"
-    );
+    let form =
+        "expected NODESn LLCSl CORESc THREADSt without blanks, like 2n4l8c2t; n, l and t may be left out";
+    assert_eq!(message("2n"), format!("shorthand `2n`: the number of cores is missing: {form}"));
+    assert_eq!(message("2x4c"), format!("shorthand `2x4c`: `2x4c` is not understood: {form}"));
+    assert_eq!(message("4c2n"), format!("shorthand `4c2n`: `2n` is not understood: {form}"));
+    assert_eq!(message("4c "), format!("shorthand `4c `: ` ` is not understood: {form}"));
+    assert_eq!(message("0c"), "shorthand `0c`: `0c` is out of range, allowed are 1 to 1024");
     assert_eq!(
         message("99999999999999999999c"),
         "shorthand `99999999999999999999c`: `99999999999999999999c` is out of range, allowed are 1 to 1024"
     );
-    assert_eq!(
-        message("2n4l64c4t"),
-        "shorthand `2n4l64c4t`: 2048 CPUs are too many, the limit is 1024"
-    );
-    assert_eq!(
-        message("65n1c"),
-        "shorthand `65n1c`: 65 NUMA nodes, allowed are 1 to 64"
-    );
+    assert_eq!(message("2n4l64c4t"), "shorthand `2n4l64c4t`: 2048 CPUs are too many, the limit is 1024");
+    assert_eq!(message("65n1c"), "shorthand `65n1c`: 65 NUMA nodes, allowed are 1 to 64");
 }
 
 #[test]
 fn wrong_structure() {
-    assert_eq!(
-        message(""),
-        "m.toml:1: the CPUs are missing: give shape or [[llc]] tables"
-    );
+    assert_eq!(message(""), "m.toml:1: the CPUs are missing: give shape or [[llc]] tables");
     assert_eq!(
         message("shape = \"2c\"\n\n[[llc]]\ncpus = \"0\""),
         "m.toml:3: give either shape or [[llc]] tables, not both"
@@ -207,22 +151,13 @@ fn wrong_structure() {
         "m.toml:3: unknown field `shap`, expected one of `name`, `description`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
     );
     assert_eq!(message("shape = \"2c"), "m.toml:1: invalid basic string");
-    assert_eq!(
-        message("shape = 2"),
-        "m.toml:1: shape must be a text, not integer"
-    );
-    assert_eq!(
-        message("shape = \"2c\"\nshape = \"3c\""),
-        "m.toml:2: duplicate key `shape` in document root"
-    );
+    assert_eq!(message("shape = 2"), "m.toml:1: shape must be a text, not integer");
+    assert_eq!(message("shape = \"2c\"\nshape = \"3c\""), "m.toml:2: duplicate key `shape` in document root");
     assert_eq!(
         message("shape = { value = \"2c\", sauce = \"x\" }"),
         "m.toml:1: unknown key `sauce` in shape, allowed are value and source"
     );
-    assert_eq!(
-        message("shape = { source = \"x\" }"),
-        "m.toml:1: shape has no value"
-    );
+    assert_eq!(message("shape = { source = \"x\" }"), "m.toml:1: shape has no value");
     assert_eq!(
         message("shape = { value = \"2c\", source = 1 }"),
         "m.toml:1: the source of shape must be a text"
@@ -243,10 +178,7 @@ fn wrong_structure() {
         message("shape = \"3l2c\"\ncluster_cores = 4"),
         "m.toml:2: cluster_cores is 4, it must divide the 2 cores of an LLC"
     );
-    assert_eq!(
-        message("shape = \"2c\"\nhz = 0"),
-        "m.toml:2: hz is 0, allowed are 24 to 1200"
-    );
+    assert_eq!(message("shape = \"2c\"\nhz = 0"), "m.toml:2: hz is 0, allowed are 24 to 1200");
     assert_eq!(
         message("shape = \"2c\"\nhz = \"250\""),
         "m.toml:2: hz must be an integer from 24 to 1200, not string"
@@ -255,18 +187,12 @@ fn wrong_structure() {
 
 #[test]
 fn wrong_cpus() {
-    assert_eq!(
-        message("[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"1\""),
-        "m.toml:3: CPU 1 is listed twice"
-    );
+    assert_eq!(message("[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"1\""), "m.toml:3: CPU 1 is listed twice");
     assert_eq!(
         message("[[llc]]\ncpus = \"0,2\""),
         "m.toml: CPU 1 is missing; CPUs are numbered from 0 without gaps"
     );
-    assert_eq!(
-        message("[[llc]]\nnode = 0"),
-        "m.toml:1: an [[llc]] table needs either cpus or cores"
-    );
+    assert_eq!(message("[[llc]]\nnode = 0"), "m.toml:1: an [[llc]] table needs either cpus or cores");
     assert_eq!(
         message("[[llc]]\ncpus = \"0-x\""),
         "m.toml:2: cpus: `0-x` is not a CPU number or a range like 0-3"
@@ -292,10 +218,7 @@ fn wrong_cpus() {
         message("shape = \"1c2t\"\n[capacity]\n\"0\" = 512"),
         "m.toml: CPUs 0 and 1 are of one core but differ in capacity"
     );
-    assert_eq!(
-        message("shape = \"2c\"\n[capacity]\n\"2\" = 512"),
-        "m.toml:3: capacity.2: there is no CPU 2"
-    );
+    assert_eq!(message("shape = \"2c\"\n[capacity]\n\"2\" = 512"), "m.toml:3: capacity.2: there is no CPU 2");
     assert_eq!(
         message("shape = \"2c\"\n[capacity]\n\"0\" = 512\n\"0-1\" = 256"),
         "m.toml:4: capacity.0-1: CPU 0 already has a capacity"
@@ -312,10 +235,7 @@ fn wrong_figures() {
     let form = "m.toml:2: distances must be rows of numbers, like [[10, 21], [21, 10]]";
     assert_eq!(distances("10"), form);
     assert_eq!(distances("[[10, -1], [21, 10]]"), form);
-    assert_eq!(
-        distances("[[10, 21]]"),
-        "m.toml: distances must be 2 rows of 2 numbers, one a node"
-    );
+    assert_eq!(distances("[[10, 21]]"), "m.toml: distances must be 2 rows of 2 numbers, one a node");
     assert_eq!(
         distances("[[10, 21], [22, 10]]"),
         "m.toml: distances of nodes 0 and 1 are 21 and 22, they must be equal"
@@ -345,14 +265,8 @@ fn wrong_figures() {
         figure("\n[costs]\ntik_ns = 1")
             .starts_with("m.toml:4: unknown cost `tik_ns`, allowed are transfer_smt_ns, ")
     );
-    assert_eq!(
-        figure("[costs]\nsmt_pct = 201"),
-        "m.toml:3: costs.smt_pct is 201, allowed are 100 to 200"
-    );
-    assert_eq!(
-        figure("[costs]\ntick_ns = -1"),
-        "m.toml:3: costs.tick_ns is -1, allowed are 0 to 1000000"
-    );
+    assert_eq!(figure("[costs]\nsmt_pct = 201"), "m.toml:3: costs.smt_pct is 201, allowed are 100 to 200");
+    assert_eq!(figure("[costs]\ntick_ns = -1"), "m.toml:3: costs.tick_ns is -1, allowed are 0 to 1000000");
     assert_eq!(
         figure("[[idle]]\nname = \"C1\"\nexit_ns = 1\nresidency_ns = 1"),
         "m.toml:2: missing field `polling`"

@@ -18,9 +18,8 @@ fn mesh() -> impl Strategy<Value = Machine> {
                 std::cmp::Ordering::Equal => 10,
                 _ => random[a.min(b) * nodes + a.max(b)],
             };
-            let rows: Vec<Vec<u32>> = (0..nodes)
-                .map(|a| (0..nodes).map(|b| distance(a, b)).collect())
-                .collect();
+            let rows: Vec<Vec<u32>> =
+                (0..nodes).map(|a| (0..nodes).map(|b| distance(a, b)).collect()).collect();
             let text = format!("shape = \"{nodes}n1l2c\"\ndistances = {rows:?}");
             Machine::from_toml_str("mesh.toml", &text).unwrap()
         })
@@ -38,10 +37,7 @@ fn check(machine: &Machine, topology: &Topology) -> Result<(), TestCaseError> {
             prop_assert!(level < Some(domain.level));
             let mut covered = CpuSet::new();
             for (index, group) in topology.groups_from(domain, cpu).enumerate() {
-                prop_assert!(
-                    index > 0 || group.span == below,
-                    "the local group is the child"
-                );
+                prop_assert!(index > 0 || group.span == below, "the local group is the child");
                 prop_assert!(group.span.is_subset(&domain.span));
                 prop_assert!(group.balance_mask.is_subset(&group.span));
                 prop_assert_eq!(group.weight as usize, group.span.len());
@@ -54,11 +50,7 @@ fn check(machine: &Machine, topology: &Topology) -> Result<(), TestCaseError> {
             below = domain.span;
             level = Some(domain.level);
         }
-        prop_assert_eq!(
-            below,
-            machine.all_cpus(),
-            "the top domain spans the machine"
-        );
+        prop_assert_eq!(below, machine.all_cpus(), "the top domain spans the machine");
     }
     Ok(())
 }

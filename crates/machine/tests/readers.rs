@@ -42,10 +42,8 @@ impl Tree {
 fn server(name: &str) -> Tree {
     let tree = Tree::new(name);
     tree.file("cpu/online", "0-7").file("node/online", "0-1");
-    tree.file("node/node0/cpulist", "0-1,4-5")
-        .file("node/node0/distance", "10 21");
-    tree.file("node/node1/cpulist", "2-3,6-7")
-        .file("node/node1/distance", "21 10");
+    tree.file("node/node0/cpulist", "0-1,4-5").file("node/node0/distance", "10 21");
+    tree.file("node/node1/cpulist", "2-3,6-7").file("node/node1/distance", "21 10");
     for cpu in 0..8 {
         let core = format!("{},{}", cpu % 4, cpu % 4 + 4);
         let package = if cpu % 4 < 2 { "0-1,4-5" } else { "2-3,6-7" };
@@ -112,22 +110,13 @@ fn sysfs_idle_states() {
 fn sysfs_of_a_board() {
     let tree = Tree::new("board");
     tree.file("cpu/online", "0-3");
-    tree.file(
-        "cpu/cpu0/regs/identification/midr_el1",
-        "0x00000000410fd034",
-    );
+    tree.file("cpu/cpu0/regs/identification/midr_el1", "0x00000000410fd034");
     for cpu in 0..4 {
-        tree.file(
-            &format!("cpu/cpu{cpu}/topology/thread_siblings_list"),
-            &cpu.to_string(),
-        );
+        tree.file(&format!("cpu/cpu{cpu}/topology/thread_siblings_list"), &cpu.to_string());
         tree.file(&format!("cpu/cpu{cpu}/topology/core_siblings_list"), "0-3");
         let cluster = if cpu < 2 { "0-1" } else { "2-3" };
         tree.file(&format!("cpu/cpu{cpu}/topology/cluster_cpus_list"), cluster);
-        tree.file(
-            &format!("cpu/cpu{cpu}/cpu_capacity"),
-            if cpu < 2 { "446" } else { "1024" },
-        );
+        tree.file(&format!("cpu/cpu{cpu}/cpu_capacity"), if cpu < 2 { "446" } else { "1024" });
     }
     let machine = tree.read().unwrap();
     assert_eq!(machine.arch, Arch::Arm64);
@@ -142,19 +131,14 @@ fn sysfs_of_a_board() {
 fn sysfs_with_offline_cpus_and_a_memory_only_node() {
     let tree = server("offline");
     tree.file("cpu/online", "0-3").file("node/online", "0-2");
-    tree.file("node/node0/distance", "10 21 30")
-        .file("node/node1/distance", "21 10 30");
-    tree.file("node/node2/cpulist", "")
-        .file("node/node2/distance", "30 30 10");
+    tree.file("node/node0/distance", "10 21 30").file("node/node1/distance", "21 10 30");
+    tree.file("node/node2/cpulist", "").file("node/node2/distance", "30 30 10");
     let machine = tree.read().unwrap();
     assert_eq!((machine.nr_cpus(), machine.nodes), (4, 2));
     assert_eq!(machine.distances, [[10, 21], [21, 10]]);
     tree.file("cpu/online", "1,3,5,7");
     let machine = tree.read().unwrap();
-    assert_eq!(
-        machine.description,
-        "online CPUs 1,3,5,7, renumbered from 0"
-    );
+    assert_eq!(machine.description, "online CPUs 1,3,5,7, renumbered from 0");
     assert_eq!(machine.smt_mask(0).to_string(), "0,2");
 }
 
@@ -189,19 +173,10 @@ fn sysfs_errors() {
             fs::remove_file(tree.root.join("devices/system").join(path)).unwrap();
         })
     };
-    assert_eq!(
-        without("cpu/online"),
-        "cannot read cpu/online: No such file or directory (os error 2)"
-    );
+    assert_eq!(without("cpu/online"), "cannot read cpu/online: No such file or directory (os error 2)");
     assert_eq!(wrong("cpu/online", ""), "cpu/online: no CPU is online");
-    assert_eq!(
-        wrong("cpu/online", "0-2000"),
-        "cpu/online: CPU 2000 is above the limit of 1023"
-    );
-    assert_eq!(
-        wrong("cpu/online", "all"),
-        "cpu/online: `all` is not a CPU number or a range like 0-3"
-    );
+    assert_eq!(wrong("cpu/online", "0-2000"), "cpu/online: CPU 2000 is above the limit of 1023");
+    assert_eq!(wrong("cpu/online", "all"), "cpu/online: `all` is not a CPU number or a range like 0-3");
     assert_eq!(
         without("cpu/cpu3/topology/core_cpus_list"),
         "cpu/cpu3/topology: core_cpus_list and thread_siblings_list are missing"
@@ -222,18 +197,12 @@ fn sysfs_errors() {
         wrong("cpu/cpu2/cpu_capacity", "0"),
         "cpu/cpu2/cpu_capacity: capacity is `0`, allowed are 1 to 1024"
     );
-    assert_eq!(
-        wrong("node/node1/distance", "21"),
-        "node/node1/distance: 1 distances for 2 nodes"
-    );
+    assert_eq!(wrong("node/node1/distance", "21"), "node/node1/distance: 1 distances for 2 nodes");
     assert_eq!(
         wrong("node/node1/distance", "21 255"),
         "node/node1/distance: distance is `255`, allowed are 10 to 254"
     );
-    assert_eq!(
-        wrong("node/node1/cpulist", "2-3,6"),
-        "node: CPU 7 is in no node's cpulist"
-    );
+    assert_eq!(wrong("node/node1/cpulist", "2-3,6"), "node: CPU 7 is in no node's cpulist");
 }
 
 #[test]
@@ -256,10 +225,7 @@ fn hwloc(text: &str) -> Result<Machine, MachineError> {
 #[test]
 fn hwloc_of_two_nodes() {
     let machine = hwloc(TWO_NODES).unwrap();
-    let tree: Vec<_> = render_topology(&machine)
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let tree: Vec<_> = render_topology(&machine).lines().map(str::to_owned).collect();
     assert_eq!(
         tree[..14],
         [
@@ -299,10 +265,7 @@ fn hwloc_without_caches_or_nodes() {
     let text = "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"Package\">\
         <object type=\"PU\" os_index=\"0\"/><object type=\"PU\" os_index=\"5\"/></object></object></topology>";
     let machine = hwloc(text).unwrap();
-    assert_eq!(
-        (machine.nr_cpus(), machine.nr_llcs(), machine.nodes),
-        (2, 1, 1)
-    );
+    assert_eq!((machine.nr_cpus(), machine.nr_llcs(), machine.nodes), (2, 1, 1));
     assert_eq!(machine.description, "online CPUs 0,5, renumbered from 0");
 }
 
@@ -326,37 +289,19 @@ fn hwloc_errors() {
         assert!(TWO_NODES.contains(from), "{from}");
         message(&TWO_NODES.replacen(from, to, 1))
     };
-    assert_eq!(
-        message(""),
-        "t.xml: not well-formed XML: the document does not have a root node"
-    );
-    assert_eq!(
-        message("<html/>"),
-        "t.xml:1: <html> is not a hwloc topology"
-    );
-    assert_eq!(
-        message("<topology/>"),
-        "t.xml:1: hwloc XML version 1.x is not supported, only 2.x"
-    );
-    assert_eq!(
-        message("<topology version=\"2.0\"/>"),
-        "t.xml:1: no object of type PU"
-    );
+    assert_eq!(message(""), "t.xml: not well-formed XML: the document does not have a root node");
+    assert_eq!(message("<html/>"), "t.xml:1: <html> is not a hwloc topology");
+    assert_eq!(message("<topology/>"), "t.xml:1: hwloc XML version 1.x is not supported, only 2.x");
+    assert_eq!(message("<topology version=\"2.0\"/>"), "t.xml:1: no object of type PU");
     assert_eq!(
         changed("type=\"PU\" os_index=\"1\"", "type=\"PU\" os_index=\"0\""),
         "t.xml:15: PU 0 appears twice"
     );
     assert_eq!(
-        changed(
-            "type=\"PU\" os_index=\"1\"",
-            "type=\"PU\" os_index=\"1024\""
-        ),
+        changed("type=\"PU\" os_index=\"1\"", "type=\"PU\" os_index=\"1024\""),
         "t.xml:15: os_index is `1024`, allowed are 0 to 1023"
     );
-    assert_eq!(
-        changed("type=\"PU\" os_index=\"1\"", "type=\"PU\""),
-        "t.xml:15: PU has no os_index"
-    );
+    assert_eq!(changed("type=\"PU\" os_index=\"1\"", "type=\"PU\""), "t.xml:15: PU has no os_index");
     assert_eq!(
         changed(
             "type=\"NUMANode\" os_index=\"0\" cpuset=\"0x000000ff\"",
@@ -375,14 +320,8 @@ fn hwloc_errors() {
         changed("cache_size=\"16777216\"", "cache_size=\"big\""),
         "t.xml:12: cache_size is `big`, allowed are 0 to 17179869184"
     );
-    assert_eq!(
-        changed("10 21 21 10", "10 21 21"),
-        "t.xml:59: 3 distances for 2 nodes"
-    );
-    assert_eq!(
-        changed("10 21 21 10", "10 9 21 10"),
-        "t.xml:59: distance is `9`, allowed are 10 to 254"
-    );
+    assert_eq!(changed("10 21 21 10", "10 21 21"), "t.xml:59: 3 distances for 2 nodes");
+    assert_eq!(changed("10 21 21 10", "10 9 21 10"), "t.xml:59: distance is `9`, allowed are 10 to 254");
     assert_eq!(
         changed("10 21 21 10", "10 21 22 10"),
         "t.xml: distances of nodes 0 and 1 are 21 and 22, they must be equal"
@@ -396,10 +335,7 @@ fn spec_selects_the_source() {
         message("epyc"),
         "unknown machine `epyc`: give a preset (e5-2680v3-2s, epyc-7543-2s, epyc-9654-2s, hikey, juno-r0, pixel3, pixel3-phantom, power10, xeon-60c-2s), a path ending in .toml, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     );
-    assert_eq!(
-        message("no/such.toml"),
-        "cannot read no/such.toml: No such file or directory (os error 2)"
-    );
+    assert_eq!(message("no/such.toml"), "cannot read no/such.toml: No such file or directory (os error 2)");
     assert_eq!(
         message("hwloc:no/such.xml"),
         "cannot read no/such.xml: No such file or directory (os error 2)"
@@ -409,9 +345,7 @@ fn spec_selects_the_source() {
         "cannot read no/such/devices/system/cpu/online: No such file or directory (os error 2)"
     );
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).display().to_string();
-    assert!(
-        message(&format!("hwloc:{directory}")).starts_with(&format!("cannot read {directory}: "))
-    );
+    assert!(message(&format!("hwloc:{directory}")).starts_with(&format!("cannot read {directory}: ")));
     assert_eq!(Machine::load("4c").unwrap().nr_cpus(), 4);
 }
 
@@ -420,44 +354,24 @@ fn hostile_xml() {
     let nested = |open: &str, depth: usize| {
         let (open, close) = (open.repeat(depth), "</object>".repeat(depth));
         let pu = "<object type=\"PU\" os_index=\"0\"/>";
-        hwloc(&format!(
-            "<topology version=\"2.0\">{open}{pu}{close}</topology>"
-        ))
+        hwloc(&format!("<topology version=\"2.0\">{open}{pu}{close}</topology>"))
     };
     let deep = "t.xml: elements are nested deeper than 64 levels";
     assert!(nested("<object type=\"L2Cache\">", 60).is_ok());
     // Neither quotes nor comments hide the depth.
-    for open in [
-        "<object>",
-        "<object a=\"/>\">",
-        "<object a='/>'><!-- </object> -->",
-        "<object\n>",
-    ] {
+    for open in ["<object>", "<object a=\"/>\">", "<object a='/>'><!-- </object> -->", "<object\n>"] {
         assert_eq!(nested(open, 20_000).unwrap_err().to_string(), deep);
     }
     assert_eq!(
-        hwloc("<!DOCTYPE t [<!ENTITY a \"<b><b>\">]><topology>&a;</topology>")
-            .unwrap_err()
-            .to_string(),
+        hwloc("<!DOCTYPE t [<!ENTITY a \"<b><b>\">]><topology>&a;</topology>").unwrap_err().to_string(),
         "t.xml: entity definitions are not supported"
     );
     let attributes: String = (0..1000).map(|n| format!(" a{n}=''")).collect();
     assert_eq!(
-        hwloc(&format!("<topology{attributes}/>"))
-            .unwrap_err()
-            .to_string(),
+        hwloc(&format!("<topology{attributes}/>")).unwrap_err().to_string(),
         "t.xml: a tag is longer than 4096 bytes"
     );
-    for text in [
-        "<a",
-        "<a b=\"",
-        "<!--",
-        "<![CDATA[",
-        "<?",
-        "</",
-        "<!DOCTYPE",
-        "<é",
-    ] {
+    for text in ["<a", "<a b=\"", "<!--", "<![CDATA[", "<?", "</", "<!DOCTYPE", "<é"] {
         assert!(hwloc(text).is_err());
     }
 }

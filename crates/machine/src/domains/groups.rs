@@ -118,9 +118,7 @@ impl Builder<'_> {
             let member = self.first_cpus[node];
             group.contains(member) && sees(member)
         });
-        nodes.fold(CpuSet::new(), |sum, node| {
-            sum.union(&self.machine.node_mask(node))
-        })
+        nodes.fold(CpuSet::new(), |sum, node| sum.union(&self.machine.node_mask(node)))
     }
 
     fn add(&mut self, span: CpuSet, balance_mask: CpuSet, flags: SdFlags) -> usize {
@@ -148,11 +146,7 @@ impl Builder<'_> {
 fn nodes_from(machine: &Machine, cpu: usize) -> Vec<usize> {
     let mut nodes = Vec::new();
     let mut seen = vec![false; machine.nodes];
-    for node in machine
-        .all_cpus()
-        .iter_wrap(cpu)
-        .map(|cpu| machine.cpus[cpu].node)
-    {
+    for node in machine.all_cpus().iter_wrap(cpu).map(|cpu| machine.cpus[cpu].node) {
         if !seen[node] {
             seen[node] = true;
             nodes.push(node);

@@ -119,21 +119,15 @@ impl Topology {
         if let Some(request) = options.relax_domain_level {
             options.relax_semantics.check(request, level_max)?;
         }
-        chains
-            .iter_mut()
-            .for_each(|chain| levels::relax(chain, options));
+        chains.iter_mut().for_each(|chain| levels::relax(chain, options));
         let mut groups = groups::build(machine, &mut chains);
-        chains
-            .iter_mut()
-            .for_each(|chain| degenerate::attach(chain, &mut groups));
+        chains.iter_mut().for_each(|chain| degenerate::attach(chain, &mut groups));
         Ok(share(chains, &groups, level_max))
     }
 
     /// The domains of a CPU, lowest first.
     pub fn domains_of(&self, cpu: usize) -> impl DoubleEndedIterator<Item = &Domain> {
-        self.cpu_domains[cpu]
-            .iter()
-            .map(|&index| &self.domains[index])
+        self.cpu_domains[cpu].iter().map(|&index| &self.domains[index])
     }
 
     /// Position in a domain's ring of the group at which a CPU enters it (its local group).
@@ -146,11 +140,7 @@ impl Topology {
     }
 
     /// The groups of a domain in the order in which a CPU goes round them, local group first.
-    pub fn groups_from<'a>(
-        &'a self,
-        domain: &'a Domain,
-        cpu: usize,
-    ) -> impl Iterator<Item = &'a Group> {
+    pub fn groups_from<'a>(&'a self, domain: &'a Domain, cpu: usize) -> impl Iterator<Item = &'a Group> {
         let local = self.local_position(domain, cpu);
         let ring = domain.groups[local..].iter().chain(&domain.groups[..local]);
         ring.map(|&group| &self.groups[group])
@@ -159,12 +149,8 @@ impl Topology {
 
 /// Makes equal domains and groups of different CPUs one.
 fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> Topology {
-    let mut topology = Topology {
-        domains: Vec::new(),
-        groups: Vec::new(),
-        cpu_domains: Vec::new(),
-        level_max,
-    };
+    let mut topology =
+        Topology { domains: Vec::new(), groups: Vec::new(), cpu_domains: Vec::new(), level_max };
     let mut shared_groups = BTreeMap::new();
     let mut group_ids: Vec<Option<usize>> = vec![None; raw_groups.len()];
     let mut domain_ids = BTreeMap::new();
