@@ -171,7 +171,7 @@ struct cw_task {
 	u32 weight; /* 1024 for nice 0 */
 	u32 nr_cpus_allowed;
 	u32 flags; /* CW_TASK_* */
-	u32 pad;
+	u32 max_allowed_capacity; /* capacity_orig of the biggest CPU that it may use: misfit */
 	struct cw_avg avg;
 };
 
