@@ -291,6 +291,8 @@ struct cw_sys {
 	u32 smt_present;
 	u32 overloaded; /* some runqueue has a waiting task: rd->overloaded */
 	u32 cluster_present; /* some domain has SD_CLUSTER */
+	u32 tick_ns; /* a jiffy: 1 s / HZ; balance intervals are counted in these */
+	u32 pad;
 	u64 features; /* bit i: enum cw_feature */
 	s64 tunable[CW_NR_TUNABLES];
 	struct cw_cpu cpu[CW_MAX_CPUS];
