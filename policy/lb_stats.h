@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Statistics of a domain for balancing: each group's sums, what kind of group
+ * that makes it, and which group is the busiest.
+ */
+#ifndef CW_LB_STATS_H
+#define CW_LB_STATS_H
+
+#include "asym_packing.h"
+#include "lb_env.h"
+
+/* One CPU is more capable than another only if by more than 5 % (1078/1024). */
+static inline bool capacity_greater(u64 a, u64 b)
+{
+	return a * 1024 > b * 1078;
+}
+
+/* Do other classes take a part of the CPU that imbalance_pct calls noticeable? */
+static inline bool check_cpu_capacity(const struct cw_cpu *rq, const struct cw_domain *sd)
+{
+	return (u64)rq->capacity * sd->imbalance_pct < (u64)rq->capacity_orig * 100;
+}
+
+/* Bring the local group's capacity up to date with its CPUs', by way of the child's groups. */
+static inline void update_group_capacity(struct cw_sys *sys, const struct cw_balance *env)
+{
+	struct cw_group *group = env_local_group(sys, env);
+	const struct cw_domain *child = NULL;
+	u32 capacity = 0, min = ~0u, max = 0;
+
+	if (env->level)
+		child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1));
+	if (child && !(child->flags & SD_OVERLAP)) {
+		for (u32 i = 0; i < child->nr_groups && i < CW_MAX_CPUS; i++) {
+			const struct cw_group *part = sd_group(sys, child->first_group + i);
+
+			capacity += part->capacity;
+			min = part->min_capacity < min ? part->min_capacity : min;
+			max = part->max_capacity > max ? part->max_capacity : max;
+		}
+	} else {
+		s32 cpu;
+
+		for_each_cpu(sys, cpu, &group->span) {
+			u32 cap = capacity_of(sys, cpu);
+
+			capacity += cap;
+			min = cap < min ? cap : min;
+			max = cap > max ? cap : max;
+		}
+	}
+	if (!capacity)
+		return;
+	group->capacity = capacity;
+	group->min_capacity = min;
+	group->max_capacity = max;
+}
+
+/* Does the group hold tasks that should move to the preferred dst_cpu? */
+static inline bool sched_group_asym(struct cw_sys *sys, const struct cw_balance *env,
+				    const struct cw_domain *sd, const struct cw_sg_stats *sgs,
+				    const struct cw_group *group)
+{
+	/* A core with several busy siblings needs help from any CPU, preferred or not. */
+	if (group->flags & SD_SHARE_CPUCAPACITY && sgs->group_weight - sgs->idle_cpus != 1)
+		return false;
+	return sched_asym(sys, sd, env->dst_cpu, asym_prefer_cpu(sys, group));
+}
+
+/* Does the group hold tasks that share a core, one of which an idle CPU may take? */
+static inline bool smt_balance(const struct cw_balance *env, const struct cw_sg_stats *sgs,
+			       const struct cw_group *group)
+{
+	return env->idle != CW_NOT_IDLE && group->flags & SD_SHARE_CPUCAPACITY &&
+	       sgs->sum_h_nr_running > 1;
+}
+
+/* The load of a task that the CPU is too small for, or has become too small for. */
+static inline u64 cpu_misfit_load(const struct cw_balance *env, const struct cw_domain *sd,
+				  const struct cw_cpu *rq)
+{
+	if (sd->flags & SD_ASYM_CPUCAPACITY)
+		return rq->misfit_task_load;
+	/* With more than one task the group counts as overloaded anyway. */
+	if (env->idle != CW_NOT_IDLE && rq->cfs_nr_running == 1 && check_cpu_capacity(rq, sd))
+		return cpu_load(rq);
+	return 0;
+}
+
+/*
+ * Sum up the group's CPUs. Returns whether one of them has a task that waits
+ * or does not fit: that is what rd->overloaded is made of.
+ */
+static inline bool update_sg_lb_stats(struct cw_sys *sys, struct cw_balance *env,
+				      const struct cw_group *group, bool local,
+				      struct cw_sg_stats *sgs, struct cw_decision *d)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+	bool overloaded = false;
+	s32 cpu;
+
+	*sgs = (struct cw_sg_stats){ 0 };
+	for_each_cpu_and(sys, cpu, &group->span, &sd->span) {
+		const struct cw_cpu *rq = cpu_rq(sys, cpu);
+		u64 misfit;
+
+		if (!env_considers(env, cpu))
+			continue;
+		d->cpus_scanned++;
+		sgs->group_load += cpu_load(rq);
+		sgs->group_util += cpu_util(sys, cpu);
+		sgs->group_runnable += cpu_runnable(rq);
+		sgs->sum_h_nr_running += rq->cfs_nr_running;
+		sgs->sum_nr_running += rq->nr_running;
+		overloaded |= rq->nr_running > 1;
+		if (!rq->nr_running && idle_cpu(sys, cpu)) {
+			sgs->idle_cpus++;
+			continue;
+		}
+		if (local)
+			continue;
+		misfit = cpu_misfit_load(env, sd, rq);
+		if (sgs->group_misfit_task_load < misfit) {
+			sgs->group_misfit_task_load = misfit;
+			overloaded |= !!(sd->flags & SD_ASYM_CPUCAPACITY);
+		}
+	}
+	sgs->group_capacity = group->capacity;
+	sgs->group_weight = group->weight;
+	if (!local) {
+		sgs->group_asym_packing = env->idle != CW_NOT_IDLE && sgs->sum_h_nr_running &&
+					  sched_group_asym(sys, env, sd, sgs, group);
+		sgs->group_smt_balance = smt_balance(env, sgs, group);
+	}
+	sgs->group_type = group_classify(sd->imbalance_pct, group, sgs);
+	if (sgs->group_type == group_overloaded)
+		sgs->avg_load = group_avg_load(sgs);
+	return overloaded;
+}
+
+/* Does one of the two groups consist of SMT siblings, and the other not? */
+static inline bool smt_vs_nonsmt_groups(struct cw_sys *sys, u32 a, u32 b)
+{
+	if (a == CW_NONE || b == CW_NONE)
+		return false;
+	return (sd_group(sys, a)->flags ^ sd_group(sys, b)->flags) & SD_SHARE_CPUCAPACITY;
+}
+
+/* Fewer idle CPUs, then more tasks, make the busier of two groups that are not overloaded. */
+static inline bool has_less_spare(const struct cw_sg_stats *sgs, const struct cw_sg_stats *busiest)
+{
+	if (sgs->idle_cpus != busiest->idle_cpus)
+		return sgs->idle_cpus < busiest->idle_cpus;
+	return sgs->sum_nr_running > busiest->sum_nr_running;
+}
+
+/*
+ * The candidate and the busiest group so far are of the same type: is the
+ * candidate the busier? `*final` is set if the answer stands whatever the
+ * capacity of the group.
+ */
+static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_balance *env,
+					u32 candidate, bool *final)
+{
+	const struct cw_sd_stats *sds = &env->sds;
+	const struct cw_sg_stats *sgs = &sds->candidate, *busiest = &sds->busiest_stat;
+
+	*final = false;
+	switch (sgs->group_type) {
+	case group_overloaded:
+		*final = true;
+		return sgs->avg_load > busiest->avg_load;
+	case group_imbalanced:
+		return false; /* the first one will do */
+	case group_asym_packing:
+		*final = true; /* relieve the least preferred CPU */
+		return sched_asym_prefer(asym_prefer_cpu(sys, sd_group(sys, sds->busiest)),
+					 asym_prefer_cpu(sys, sd_group(sys, candidate)));
+	case group_misfit_task:
+		*final = true;
+		return sgs->group_misfit_task_load > busiest->group_misfit_task_load;
+	case group_smt_balance:
+		if (sgs->idle_cpus || busiest->idle_cpus)
+			return has_less_spare(sgs, busiest);
+		break;
+	case group_has_spare:
+		if (smt_vs_nonsmt_groups(sys, sds->busiest, candidate)) {
+			/* One task alone on its core is well where it is. */
+			*final = true;
+			return !(sd_group(sys, candidate)->flags & SD_SHARE_CPUCAPACITY &&
+				 sgs->sum_h_nr_running <= 1);
+		}
+		return has_less_spare(sgs, busiest);
+	default:
+		break;
+	}
+	/*
+	 * Fully busy, or SMT siblings all busy. avg_load is not computed for
+	 * these and equal, so the first group is kept, unless it is not made of
+	 * SMT siblings: those need help more.
+	 */
+	return !(sd_group(sys, sds->busiest)->flags & SD_SHARE_CPUCAPACITY);
+}
+
+/* Is the candidate, whose statistics are in sds.candidate, busier than the busiest so far? */
+static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_balance *env,
+					  u32 candidate)
+{
+	const struct cw_sd_stats *sds = &env->sds;
+	const struct cw_sg_stats *sgs = &sds->candidate;
+	const struct cw_group *group = sd_group(sys, candidate);
+	bool asym = env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY;
+	u32 dst_capacity = capacity_of(sys, env->dst_cpu);
+
+	if (!sgs->sum_h_nr_running)
+		return false;
+	/* A misfit task is of no use to a CPU that is no bigger, or has no room. */
+	if (asym && sgs->group_type == group_misfit_task &&
+	    (!capacity_greater(dst_capacity, group->max_capacity) ||
+	     sds->local_stat.group_type != group_has_spare))
+		return false;
+	if (sgs->group_type < sds->busiest_stat.group_type)
+		return false;
+	if (sgs->group_type == sds->busiest_stat.group_type) {
+		bool final;
+
+		if (!pick_busiest_of_type(sys, env, candidate, &final))
+			return false;
+		if (final)
+			return true;
+		/* With a task per CPU at most, tasks stay on the bigger CPUs. */
+		if (asym && sgs->group_type <= group_fully_busy &&
+		    capacity_greater(group->min_capacity, dst_capacity))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * SIS_UTIL: how many CPUs of the LLC a wakeup may look at for an idle one,
+ *
+ *	nr_scan = weight * (1 - (x * imbalance_pct / 100)^2)
+ *
+ * where x is the part of the LLC that is utilised; with 117 it is 0 from 85 %
+ * on. Only periodic balance of the LLC's top domain writes it: newidle balance
+ * runs too often for a cache line that all wakeups read.
+ */
+static inline void update_idle_cpu_scan(struct cw_sys *sys, const struct cw_balance *env)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+	struct cw_llc *llc = llc_of(sys, env->dst_cpu);
+	u64 x, missing, scan;
+
+	if (!sched_feat(sys, CW_FEAT_SIS_UTIL) || env->idle == CW_NEWLY_IDLE)
+		return;
+	if (sd->weight != llc->weight || llc->domain == CW_NONE || !llc->weight)
+		return;
+	x = env->sds.total_util / llc->weight;
+	missing = x * x * sd->imbalance_pct * sd->imbalance_pct / (10000 * CW_CAPACITY_SCALE);
+	if (missing > CW_CAPACITY_SCALE)
+		missing = CW_CAPACITY_SCALE;
+	scan = (CW_CAPACITY_SCALE - missing) * llc->weight / CW_CAPACITY_SCALE;
+	if (llc->nr_idle_scan != scan)
+		llc->nr_idle_scan = scan;
+}
+
+/* Collect the statistics of the domain, group by group from the local one. */
+static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env,
+				      struct cw_decision *d)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+	u32 start = env_sd(sys, env)->local_group - sd->first_group;
+	struct cw_sd_stats *sds = &env->sds;
+	bool overloaded = false;
+
+	sds->busiest = sds->local = CW_NONE;
+	sds->prefer_sibling = 0;
+	sds->total_load = sds->total_capacity = sds->total_util = sds->avg_load = 0;
+	sds->busiest_stat.group_type = group_has_spare;
+	sds->busiest_stat.idle_cpus = ~0u;
+	sds->local_stat.group_type = group_has_spare;
+
+	if (env->idle != CW_NEWLY_IDLE)
+		update_group_capacity(sys, env);
+
+	for (u32 i = 0; i < sd->nr_groups && i < CW_MAX_CPUS; i++) {
+		u32 at = start + i < sd->nr_groups ? start + i : start + i - sd->nr_groups;
+		u32 index = sd->first_group + at;
+		const struct cw_group *group = sd_group(sys, index);
+		bool local = cpumask_test_cpu(env->dst_cpu, &group->span);
+		struct cw_sg_stats *sgs = local ? &sds->local_stat : &sds->candidate;
+
+		d->groups_scanned++;
+		if (local)
+			sds->local = index;
+		overloaded |= update_sg_lb_stats(sys, env, group, local, sgs, d);
+		if (!local && update_sd_pick_busiest(sys, env, index)) {
+			sds->busiest = index;
+			sds->busiest_stat = *sgs;
+		}
+		sds->total_load += sgs->group_load;
+		sds->total_capacity += sgs->group_capacity;
+		sds->total_util += sgs->group_util;
+	}
+	/* A group's flags are those of its child domain. */
+	if (sds->busiest != CW_NONE)
+		sds->prefer_sibling = !!(sd_group(sys, sds->busiest)->flags & SD_PREFER_SIBLING);
+	if (!env_has_parent(sys, env) && sys->overloaded != overloaded)
+		sys->overloaded = overloaded;
+	update_idle_cpu_scan(sys, env);
+}
+
+#endif /* CW_LB_STATS_H */
