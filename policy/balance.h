@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where a CPU that balances one of its domains pulls tasks from: is it the one
+ * to balance, which group is the busiest, which of its CPUs. The first half of
+ * the kernel's sched_balance_rq(); detach.h is the second, outcome.h the end.
+ */
+#ifndef CW_BALANCE_H
+#define CW_BALANCE_H
+
+#include "imbalance.h"
+
+/*
+ * One CPU of a group balances for all of it: the first idle CPU whose core is
+ * idle, else the first idle one, else the first. Newly idle CPUs balance for
+ * themselves, as long as no work has come meanwhile.
+ */
+static inline bool should_we_balance(struct cw_sys *sys, struct cw_balance *env,
+				     struct cw_decision *d)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+	const struct cw_group *group = env_local_group(sys, env);
+	s32 cpu, idle_smt = -1;
+
+	if (!env_considers(env, env->dst_cpu) || !cpumask_test_cpu(env->dst_cpu, &sd->span))
+		return false;
+	if (env->idle == CW_NEWLY_IDLE) {
+		const struct cw_cpu *rq = cpu_rq(sys, env->dst_cpu);
+
+		return !rq->nr_running && !rq->ttwu_pending;
+	}
+	for_each_cpu_and(sys, cpu, &group->balance_mask, &sd->span) {
+		if (!env_considers(env, cpu))
+			continue;
+		d->cpus_scanned++;
+		if (!idle_cpu(sys, cpu))
+			continue;
+		if (sd->flags & SD_SHARE_CPUCAPACITY || is_core_idle(sys, cpu))
+			return cpu == env->dst_cpu;
+		if (idle_smt < 0)
+			idle_smt = cpu;
+	}
+	if (idle_smt >= 0)
+		return idle_smt == env->dst_cpu;
+	return cpumask_first(sys, &group->balance_mask) == env->dst_cpu;
+}
+
+/* Utilisation that also counts time spent waiting, at most the CPU's capacity. */
+static inline u64 cpu_util_boost(struct cw_sys *sys, s32 cpu)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	u64 util = pelt_max(cpu_util(sys, cpu), rq->avg.runnable_avg);
+
+	return util < rq->capacity_orig ? util : rq->capacity_orig;
+}
+
+/* May a task of `cpu` be moved to dst_cpu for more than the worse? */
+static inline bool src_rq_qualifies(struct cw_sys *sys, const struct cw_balance *env,
+				    const struct cw_domain *sd, s32 cpu)
+{
+	u32 nr_running = cpu_rq(sys, cpu)->cfs_nr_running;
+
+	if (!nr_running)
+		return false;
+	if (nr_running > 1)
+		return true;
+	/* One task, on a CPU as big as dst_cpu or preferred to it, is well where it is. */
+	if (sd->flags & SD_ASYM_CPUCAPACITY &&
+	    !capacity_greater(capacity_of(sys, env->dst_cpu), capacity_of(sys, cpu)))
+		return false;
+	return !sched_asym(sys, sd, cpu, env->dst_cpu);
+}
+
+/* The busiest CPU of the group by the measure of env->migration_type, -1 if none will do. */
+static inline s32 sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_balance *env,
+					    u32 group, struct cw_decision *d)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+	u64 max = 0, max_capacity = 1;
+	s32 cpu, busiest = -1;
+
+	for_each_cpu_and(sys, cpu, &sd_group(sys, group)->span, &sd->span) {
+		const struct cw_cpu *rq = cpu_rq(sys, cpu);
+		u64 value, capacity = 1;
+
+		if (!env_considers(env, cpu))
+			continue;
+		d->cpus_scanned++;
+		if (!src_rq_qualifies(sys, env, sd, cpu))
+			continue;
+		switch (env->migration_type) {
+		case CW_MIGRATE_LOAD:
+			value = cpu_load(rq);
+			capacity = rq->capacity;
+			/* Its one task is too much, unless the CPU has lost capacity. */
+			if (rq->cfs_nr_running == 1 && value > (u64)env->imbalance &&
+			    !check_cpu_capacity(rq, sd))
+				continue;
+			break;
+		case CW_MIGRATE_UTIL:
+			if (rq->cfs_nr_running <= 1)
+				continue;
+			value = cpu_util_boost(sys, cpu);
+			break;
+		case CW_MIGRATE_TASK:
+			value = rq->cfs_nr_running;
+			break;
+		default:
+			value = rq->misfit_task_load;
+			break;
+		}
+		/* Load counts per capacity; the other measures do not (capacity is 1). */
+		if (value * max_capacity > max * capacity) {
+			max = value;
+			max_capacity = capacity;
+			busiest = cpu;
+		}
+	}
+	return busiest;
+}
+
+static inline void balance_record(const struct cw_balance *env, struct cw_decision *d)
+{
+	*d = (struct cw_decision){
+		.now = env->now,
+		.pid = -1,
+		.this_cpu = env->this_cpu,
+		.prev_cpu = -1,
+		.target = env->dst_cpu,
+		.cpu = -1,
+		.event = CW_BALANCE_BUSY << env->idle,
+		.reason = CW_REASON_BALANCE_BALANCED,
+	};
+}
+
+/*
+ * Decide where to pull tasks from. Returns the CPU, or -1 if there is nothing
+ * to pull; then balance_done() follows at once. The decision record tells why
+ * (reason BALANCE_PULL, BALANCE_BALANCED or BALANCE_NOT_MINE), how many groups
+ * were looked at, and how many CPUs were read, one read more than once counted
+ * each time.
+ */
+static inline s32 sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env,
+					 struct cw_decision *d)
+{
+	u32 group, nr_running, limit = tunable(sys, CW_TUNE_nr_migrate);
+	s32 cpu;
+
+	balance_record(env, d);
+	env->src_cpu = -1;
+	env->flags &= ~(u32)(LBF_SRC_HAS_WAITING | LBF_NOT_MINE);
+	if (!should_we_balance(sys, env, d)) {
+		env->flags |= LBF_NOT_MINE;
+		d->reason = CW_REASON_BALANCE_NOT_MINE;
+		return -1;
+	}
+	group = sched_balance_find_src_group(sys, env, d);
+	if (group == CW_NONE)
+		return -1;
+	cpu = sched_balance_find_src_rq(sys, env, group, d);
+	if (cpu < 0)
+		return -1;
+
+	env->src_cpu = cpu;
+	nr_running = cpu_rq(sys, cpu)->nr_running;
+	env->flags |= LBF_ALL_PINNED;
+	if (nr_running > 1)
+		env->flags |= LBF_SRC_HAS_WAITING;
+	env->loop_max = nr_running < limit ? nr_running : limit;
+	d->cpu = cpu;
+	d->reason = CW_REASON_BALANCE_PULL;
+	return cpu;
+}
+
+#endif /* CW_BALANCE_H */
