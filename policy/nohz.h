@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Idle load balancing: CPUs whose tick is stopped do not balance themselves, so
+ * a busy CPU's tick asks one of them to do it for all.
+ */
+#ifndef CW_NOHZ_H
+#define CW_NOHZ_H
+
+#include "lb_stats.h"
+#include "misfit.h"
+
+/* Which CPU balances for the idle ones: the first idle housekeeping CPU other than `cpu`, or -1. */
+static inline s32 find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz_idle,
+			       const struct cw_cpumask *housekeeping, s32 cpu)
+{
+	s32 ilb;
+
+	for_each_cpu_and(sys, ilb, nohz_idle, housekeeping) {
+		if (ilb != cpu && idle_cpu(sys, ilb))
+			return ilb;
+	}
+	return -1;
+}
+
+/* Is an idle CPU better to run on than `cpu`, where the domain packs tasks on some CPUs? */
+static inline bool nohz_finds_preferred(struct cw_sys *sys, s32 cpu,
+					const struct cw_cpumask *nohz_idle)
+{
+	const struct cw_domain *sd, *packing = NULL;
+	u32 level;
+	s32 idle;
+
+	for_each_domain(sys, cpu, level, sd)
+		if (sd->flags & SD_ASYM_PACKING)
+			packing = sd;
+	if (!packing)
+		return false;
+	for_each_cpu_and(sys, idle, &packing->span, nohz_idle) {
+		if (sched_asym(sys, packing, idle, cpu))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * At a tick of `cpu`, which is not idle: is there work that an idle CPU should
+ * be asked to look for? A second task; a CPU that has lost capacity; an idle
+ * CPU that is preferred; a task that does not fit; or, without asymmetric
+ * capacity, more than one busy CPU in its last-level cache. The host asks only
+ * if some CPU is in `nohz_idle`, and not before nohz.next_balance: the next tick
+ * after a kick, the earliest next_balance of the idle CPUs after they were served.
+ */
+static inline bool nohz_balancer_kick(struct cw_sys *sys, s32 cpu,
+				      const struct cw_cpumask *nohz_idle)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	const struct cw_domain *lowest = cpu_domain(sys, cpu, 0);
+
+	if (rq->nr_running >= 2)
+		return true;
+	if (lowest && rq->cfs_nr_running >= 1 && check_cpu_capacity(rq, lowest))
+		return true;
+	if (nohz_finds_preferred(sys, cpu, nohz_idle))
+		return true;
+	if (rq->asym_sd != CW_NONE)
+		return check_misfit_status(rq);
+	return sd_llc(sys, cpu) && llc_of(sys, cpu)->nr_busy_cpus > 1;
+}
+
+#endif /* CW_NOHZ_H */
