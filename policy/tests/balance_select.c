@@ -60,6 +60,13 @@ static void test_should_we_balance(void)
 	sched_balance_find_src(&sys, &env, &d);
 	EXPECT(d, -1, BALANCE_NOT_MINE);
 
+	/* Nor does it stand in the way of the next one. */
+	balance_begin(&env, 3, 2, CW_IDLE, 0);
+	env_exclude(&env, 1);
+	make_idle(3);
+	sched_balance_find_src(&sys, &env, &d);
+	CHECK_EQ(d.reason, CW_REASON_BALANCE_PULL);
+
 	/* A newly idle CPU always balances, unless work has come. */
 	make_idle(3);
 	find(3, 2, CW_NEWLY_IDLE);
@@ -169,6 +176,10 @@ static void test_pick_busiest(void)
 	find(0, 1, CW_NEWLY_IDLE);
 	EXPECT_PULL(8, TASK, 1);
 	make_tasks_on(4, 6, 1, 1024, 100, 100);
+	make_tasks_on(8, 11, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(8, TASK, 1);
+	make_idle(11);
 	make_tasks(7, 2, 2048, 100, 100);
 	find(0, 1, CW_NEWLY_IDLE);
 	EXPECT_PULL(7, TASK, 1);
@@ -232,6 +243,7 @@ static void test_bigger_groups(void)
 	make_tasks(3, 1, 1024, 100, 100);
 	find(0, 1, CW_NEWLY_IDLE);
 	CHECK_EQ(env.sds.local_stat.group_type, group_has_spare);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[3][1].local_group);
 	CHECK_EQ(env.sds.busiest_stat.group_type, group_has_spare);
 }
 
