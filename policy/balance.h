@@ -78,7 +78,7 @@ static inline s32 sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_
 	u64 max = 0, max_capacity = 1;
 	s32 cpu, busiest = -1;
 
-	for_each_cpu_and(sys, cpu, &group_at(sys, group)->span, &sd->span) {
+	for_each_cpu_and(sys, cpu, &sd_group(sys, group)->span, &sd->span) {
 		const struct cw_cpu *rq = cpu_rq(sys, cpu);
 		u64 value, capacity = 1;
 

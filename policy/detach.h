@@ -197,7 +197,7 @@ static inline enum cw_balance_step balance_next_step(struct cw_sys *sys, struct 
 		return CW_BALANCE_MORE;
 	}
 	if (env_has_parent(sys, env) && env->flags & LBF_SOME_PINNED && env->imbalance > 0)
-		group_at(sys, cpu_sd(sys, env->this_cpu, env->level + 1)->local_group)->imbalance =
+		sd_group(sys, cpu_sd(sys, env->this_cpu, env->level + 1)->local_group)->imbalance =
 			1;
 	if (env->flags & LBF_ALL_PINNED) {
 		env_exclude(env, env->src_cpu);

@@ -15,8 +15,8 @@
 static inline u64 sibling_imbalance(struct cw_sys *sys, const struct cw_balance *env)
 {
 	const struct cw_sg_stats *busiest = &env->sds.busiest_stat, *local = &env->sds.local_stat;
-	u64 ncores_busiest = group_at(sys, env->sds.busiest)->cores;
-	u64 ncores_local = group_at(sys, env->sds.local)->cores;
+	u64 ncores_busiest = sd_group(sys, env->sds.busiest)->cores;
+	u64 ncores_local = sd_group(sys, env->sds.local)->cores;
 	u64 ncores = ncores_busiest + ncores_local, imbalance;
 
 	if (env->idle == CW_NOT_IDLE || !busiest->sum_nr_running)
@@ -143,19 +143,13 @@ static inline bool overload_differs(struct cw_sys *sys, struct cw_balance *env)
 }
 
 /*
- * Does the pair of group types call for a move at all?
+ * Do the types of the two groups call for a move at all?
  *
- *	busiest \ local  has_spare  fully_busy  imbalanced  overloaded
- *	has_spare        idle CPUs  no          no          no
- *	fully_busy       idle CPUs  idle CPUs   no          no
- *	misfit_task      yes        -           -           -
- *	smt_balance      idle CPUs  idle CPUs   no          no
- *	asym_packing     yes        yes         yes         yes
- *	imbalanced       yes        yes         yes         yes
- *	overloaded       yes        yes         yes         average load
- *
- * "idle CPUs": only a CPU that is idle pulls, if its group has at least two
- * idle CPUs more than the busiest, and the busiest has a task that can wait.
+ * A misfit, a better CPU and trouble with affinity always do. Otherwise the
+ * local group must not be of a busier type. Then an overloaded group is relieved,
+ * by one that is overloaded itself only if the average loads differ enough. From
+ * any other group only an idle CPU pulls, if its own group has at least two idle
+ * CPUs more, and if the busiest has more than one task.
  */
 static inline bool is_imbalanced(struct cw_sys *sys, struct cw_balance *env)
 {

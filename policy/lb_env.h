@@ -112,6 +112,11 @@ static inline struct cw_domain *sd_domain(struct cw_sys *sys, const struct cw_cp
 	return &sys->domain[sd->domain & (CW_MAX_DOMAINS - 1)];
 }
 
+static inline struct cw_group *sd_group(struct cw_sys *sys, u32 group)
+{
+	return &sys->group[group & (CW_MAX_GROUPS - 1)];
+}
+
 static inline struct cw_cpu_sd *env_sd(struct cw_sys *sys, const struct cw_balance *env)
 {
 	return cpu_sd(sys, env->this_cpu, env->level);
@@ -125,7 +130,7 @@ static inline struct cw_domain *env_domain(struct cw_sys *sys, const struct cw_b
 /* The group that holds this_cpu: where the domain's ring of groups starts. */
 static inline struct cw_group *env_local_group(struct cw_sys *sys, const struct cw_balance *env)
 {
-	return group_at(sys, env_sd(sys, env)->local_group);
+	return sd_group(sys, env_sd(sys, env)->local_group);
 }
 
 static inline bool env_has_parent(struct cw_sys *sys, const struct cw_balance *env)

@@ -32,7 +32,7 @@ static inline void update_group_capacity(struct cw_sys *sys, const struct cw_bal
 		child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1));
 	if (child && !(child->flags & SD_OVERLAP)) {
 		for (u32 i = 0; i < child->nr_groups && i < CW_MAX_CPUS; i++) {
-			const struct cw_group *part = group_at(sys, child->first_group + i);
+			const struct cw_group *part = sd_group(sys, child->first_group + i);
 
 			capacity += part->capacity;
 			min = part->min_capacity < min ? part->min_capacity : min;
@@ -143,7 +143,7 @@ static inline bool smt_vs_nonsmt_groups(struct cw_sys *sys, u32 a, u32 b)
 {
 	if (a == CW_NONE || b == CW_NONE)
 		return false;
-	return (group_at(sys, a)->flags ^ group_at(sys, b)->flags) & SD_SHARE_CPUCAPACITY;
+	return (sd_group(sys, a)->flags ^ sd_group(sys, b)->flags) & SD_SHARE_CPUCAPACITY;
 }
 
 /* Fewer idle CPUs, then more tasks, make the busier of two groups that are not overloaded. */
@@ -174,8 +174,8 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 		return false; /* the first one will do */
 	case group_asym_packing:
 		*final = true; /* relieve the least preferred CPU */
-		return sched_asym_prefer(asym_prefer_cpu(sys, group_at(sys, sds->busiest)),
-					 asym_prefer_cpu(sys, group_at(sys, candidate)));
+		return sched_asym_prefer(asym_prefer_cpu(sys, sd_group(sys, sds->busiest)),
+					 asym_prefer_cpu(sys, sd_group(sys, candidate)));
 	case group_misfit_task:
 		*final = true;
 		return sgs->group_misfit_task_load > busiest->group_misfit_task_load;
@@ -187,7 +187,7 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 		if (smt_vs_nonsmt_groups(sys, sds->busiest, candidate)) {
 			/* One task alone on its core is well where it is. */
 			*final = true;
-			return !(group_at(sys, candidate)->flags & SD_SHARE_CPUCAPACITY &&
+			return !(sd_group(sys, candidate)->flags & SD_SHARE_CPUCAPACITY &&
 				 sgs->sum_h_nr_running <= 1);
 		}
 		return has_less_spare(sgs, busiest);
@@ -199,7 +199,7 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 	 * these and equal, so the first group is kept, unless it is not made of
 	 * SMT siblings: those need help more.
 	 */
-	return !(group_at(sys, sds->busiest)->flags & SD_SHARE_CPUCAPACITY);
+	return !(sd_group(sys, sds->busiest)->flags & SD_SHARE_CPUCAPACITY);
 }
 
 /* Is the candidate, whose statistics are in sds.candidate, busier than the busiest so far? */
@@ -208,7 +208,7 @@ static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_ba
 {
 	const struct cw_sd_stats *sds = &env->sds;
 	const struct cw_sg_stats *sgs = &sds->candidate;
-	const struct cw_group *group = group_at(sys, candidate);
+	const struct cw_group *group = sd_group(sys, candidate);
 	bool asym = env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY;
 	u32 dst_capacity = capacity_of(sys, env->dst_cpu);
 
@@ -241,9 +241,9 @@ static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_ba
  *
  *	nr_scan = weight * (1 - (x * imbalance_pct / 100)^2)
  *
- * where x is the part of the LLC that is utilised. It falls to 0 at 1 / 117 %.
- * Only periodic balance of the LLC's top domain writes it; newidle balance runs
- * too often for a cache line that all wakeups read.
+ * where x is the part of the LLC that is utilised; with 117 it is 0 from 85 %
+ * on. Only periodic balance of the LLC's top domain writes it: newidle balance
+ * runs too often for a cache line that all wakeups read.
  */
 static inline void update_idle_cpu_scan(struct cw_sys *sys, const struct cw_balance *env)
 {
@@ -286,7 +286,7 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 	for (u32 i = 0; i < sd->nr_groups && i < CW_MAX_CPUS; i++) {
 		u32 at = start + i < sd->nr_groups ? start + i : start + i - sd->nr_groups;
 		u32 index = sd->first_group + at;
-		const struct cw_group *group = group_at(sys, index);
+		const struct cw_group *group = sd_group(sys, index);
 		bool local = cpumask_test_cpu(env->dst_cpu, &group->span);
 		struct cw_sg_stats *sgs = local ? &sds->local_stat : &sds->candidate;
 
@@ -304,7 +304,7 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 	}
 	/* A group's flags are those of its child domain. */
 	if (sds->busiest != CW_NONE)
-		sds->prefer_sibling = !!(group_at(sys, sds->busiest)->flags & SD_PREFER_SIBLING);
+		sds->prefer_sibling = !!(sd_group(sys, sds->busiest)->flags & SD_PREFER_SIBLING);
 	if (!env_has_parent(sys, env) && sys->overloaded != overloaded)
 		sys->overloaded = overloaded;
 	update_idle_cpu_scan(sys, env);

@@ -22,13 +22,11 @@ static inline void update_misfit_status(struct cw_sys *sys, const struct cw_task
 	if (rq->asym_sd == CW_NONE)
 		return;
 	rq->misfit_task_load = 0;
-	rq->has_misfit = 0;
 	if (!p || p->nr_cpus_allowed == 1 || rq->capacity_orig == p->max_allowed_capacity ||
 	    task_fits_cpu(sys, p, cpu))
 		return;
 	load = task_h_load(p);
 	rq->misfit_task_load = load ? load : 1; /* so small a load may round to nothing */
-	rq->has_misfit = 1;
 }
 
 /* Does the CPU run a task that is too big for it? */

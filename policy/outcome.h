@@ -52,7 +52,7 @@ static inline void increase_balance_interval(struct cw_sys *sys, const struct cw
 static inline void balance_was_balanced(struct cw_sys *sys, const struct cw_balance *env)
 {
 	if (env_has_parent(sys, env) && !(env->flags & LBF_ALL_PINNED)) {
-		struct cw_group *group = group_at(
+		struct cw_group *group = sd_group(
 			sys, cpu_sd(sys, env->this_cpu, env->level + 1)->local_group);
 
 		if (group->imbalance)

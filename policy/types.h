@@ -142,8 +142,7 @@ struct cw_cpu {
 	u32 idle_nr_running; /* of these, SCHED_IDLE tasks */
 	u8 curr_is_idle; /* the idle task is current */
 	u8 ttwu_pending; /* a queued remote wakeup is on its way */
-	u8 has_misfit;
-	u8 imbalance_pinned;
+	u16 pad;
 	u32 capacity_orig; /* arch_scale_cpu_capacity, 1..1024 */
 	u32 capacity; /* what other classes leave of it, 1..1024 */
 	u32 llc; /* index in cw_sys.llc */

@@ -105,6 +105,7 @@ static void test_can_migrate(void)
 	CHECK_EQ(offer(2, 1), CW_DETACH_TAKE);
 	CHECK_EQ(offer(0, 1), CW_DETACH_STOP); /* done */
 	CHECK_EQ(balance_next_step(&sys, &env), CW_BALANCE_DONE);
+	CHECK_EQ(sys.group[sys.cpu_sd[0][1].local_group].imbalance, 0);
 }
 
 /* The amount of each type runs down to 0. */
@@ -240,6 +241,28 @@ static void test_other_destination(void)
 	CHECK_EQ(offer(0, 2), CW_DETACH_TAKE);
 	CHECK_EQ(balance_next_step(&sys, &env), CW_BALANCE_DONE);
 
+	/* Enough was moved without it, and the parent need not know. */
+	SYS_BALANCE(8, LEVEL_MC(4), LEVEL_PKG(8));
+	make_tasks(2, 3, 3072, 1024, 1024);
+	masks[0] = mask_range(1, 1);
+	balance_begin(&env, 0, 0, CW_IDLE, 1000000000);
+	env.src_cpu = 2;
+	env.flags = LBF_ALL_PINNED | LBF_SRC_HAS_WAITING | LBF_DST_PINNED;
+	env.imbalance = 1;
+	env.migration_type = CW_MIGRATE_TASK;
+	env.loop_max = 3;
+	CHECK_EQ(offer(0, 2), CW_DETACH_SKIP);
+	CHECK_EQ(offer(1, 2), CW_DETACH_TAKE);
+	CHECK_EQ(balance_next_step(&sys, &env), CW_BALANCE_DONE);
+	CHECK_EQ(sys.group[sys.cpu_sd[0][1].local_group].imbalance, 0);
+	/* Nor where all that was left could move. */
+	make_tasks(2, 3, 3072, 1024, 1024);
+	start(CW_IDLE, CW_MIGRATE_TASK, 9);
+	env.level = 0;
+	CHECK_EQ(offer(1, 2), CW_DETACH_TAKE);
+	CHECK_EQ(balance_next_step(&sys, &env), CW_BALANCE_DONE);
+	CHECK_EQ(sys.group[sys.cpu_sd[0][1].local_group].imbalance, 0);
+
 	/* CPU 0 is not tried a second time. */
 	setup(3, 100, 40);
 	masks[0] = mask_range(1, 1);
@@ -278,9 +301,23 @@ static void test_all_pinned(void)
 	CHECK_EQ(balance_done(&sys, &env, 0, true), 0);
 	CHECK_EQ(sys.group[sys.cpu_sd[0][1].local_group].imbalance, 1);
 
-	/* The next attempt that finds balance without pinned tasks clears it. */
-	make_idle(2);
-	make_idle(3);
+	/* No other source is left: the attempt ends, and waits longer for the next. */
+	setup(3, 100, 40);
+	make_tasks(1, 3, 3072, 1024, 1024);
+	masks[0] = mask_range(1, 1);
+	CHECK_EQ(find(0, 0, CW_IDLE), 1);
+	CHECK_EQ(detach_task_step(&sys, &env, &tasks[0], &masks[0], false), CW_DETACH_SKIP);
+	CHECK_EQ(balance_next_step(&sys, &env), CW_BALANCE_DONE);
+	CHECK_EQ(sys.cpu_sd[0][0].balance_interval_ms, 2);
+	balance_done(&sys, &env, 0, true);
+	CHECK_EQ(sys.cpu_sd[0][0].balance_interval_ms, 4);
+}
+
+/* The parent's flag goes with the next attempt that finds balance without pinned tasks. */
+static void test_flag_cleared(void)
+{
+	SYS_BALANCE(8, LEVEL_MC(4), LEVEL_PKG(8));
+	sys.group[sys.cpu_sd[0][1].local_group].imbalance = 1;
 	CHECK_EQ(find(0, 0, CW_NEWLY_IDLE), -1);
 	balance_done(&sys, &env, 0, true);
 	CHECK_EQ(sys.group[sys.cpu_sd[0][1].local_group].imbalance, 0);
@@ -294,5 +331,6 @@ int main(void)
 	test_limits();
 	test_other_destination();
 	test_all_pinned();
+	test_flag_cleared();
 	return test_report("balance_detach");
 }

@@ -111,6 +111,18 @@ static void test_spare_spare(void)
 	EXPECT_PULL(4, TASK, 1); /* 4 idle against 2 */
 }
 
+/* Groups of one CPU: no idle CPU needs to stay idle. */
+static void test_single_cpus(void)
+{
+	two_llcs();
+	make_tasks(1, 2, 2048, 500, 500);
+	find(0, 0, CW_NEWLY_IDLE);
+	EXPECT_PULL(1, TASK, 1);
+	make_tasks(1, 1, 1024, 500, 500);
+	find(0, 0, CW_NEWLY_IDLE);
+	EXPECT_BALANCED();
+}
+
 /* A busy CPU leaves it to an idle one, unless the other group is overloaded. */
 static void test_not_idle(void)
 {
@@ -125,6 +137,13 @@ static void test_not_idle(void)
 	find(0, 1, CW_NOT_IDLE);
 	EXPECT_PULL(6, UTIL, 4096 - 400);
 	CHECK_EQ(d.event, CW_BALANCE_BUSY);
+
+	/* Nor does it fill the idle CPUs of a group that runs less. */
+	two_llcs_apart();
+	make_tasks_on(0, 3, 1, 100, 100, 100);
+	make_tasks(4, 2, 100, 100, 100);
+	find(0, 1, CW_NOT_IDLE);
+	EXPECT_BALANCED();
 }
 
 /*
@@ -162,10 +181,43 @@ static void test_overloaded_overloaded(void)
 	find(0, 1, CW_NOT_IDLE);
 	EXPECT_PULL(4, LOAD, 596);
 
+	/* 100 * 1989 = 117 * 1700. */
+	make_tasks_on(0, 3, 2, 1700, 1024, 2048);
+	make_tasks_on(4, 7, 2, 1989, 1024, 2048);
+	find(0, 1, CW_NOT_IDLE);
+	EXPECT_BALANCED();
+	make_tasks(4, 2, 1990, 1024, 2048);
+	make_tasks_on(5, 7, 2, 1990, 1024, 2048);
+	find(0, 1, CW_NOT_IDLE);
+	CHECK_EQ(d.cpu, 4);
+
+	/* More load here than there. */
+	make_tasks_on(0, 3, 2, 3000, 1024, 2048);
+	find(0, 1, CW_NOT_IDLE);
+	EXPECT_BALANCED();
+
 	/* Overloaded, the other only fully busy. */
 	make_tasks_on(4, 7, 1, 4096, 1024, 1024);
 	find(0, 1, CW_NOT_IDLE);
 	EXPECT_BALANCED();
+}
+
+/*
+ * The average over all is below the local group's: 1000 here, 1200 in the other
+ * overloaded group, 0 in a third.
+ */
+static void test_above_average(void)
+{
+	SYS_BALANCE(6, LEVEL_MC(2), LEVEL_PKG(6));
+	make_tasks_on(0, 1, 2, 1000, 1024, 2048);
+	make_tasks_on(2, 3, 2, 1200, 1024, 2048);
+	find(0, 1, CW_NOT_IDLE);
+	EXPECT_BALANCED();
+	/* 2000 in the third, without overload: 1400 is the average. */
+	make_tasks_on(4, 5, 1, 2000, 1024, 1024);
+	find(0, 1, CW_NOT_IDLE);
+	/* min of 1200 - 1400, which wraps, and (1400 - 1000) * 2048 / 1024 = 800. */
+	EXPECT_PULL(2, LOAD, 800);
 }
 
 static void test_imbalanced(void)
@@ -206,6 +258,10 @@ static void test_asym_packing(void)
 	make_tasks(1, 1, 1024, 1024, 1024);
 	find(0, 1, CW_NEWLY_IDLE);
 	EXPECT_BALANCED();
+	/* Between siblings it always counts. */
+	sys.domain[sys.cpu_sd[0][0].domain].flags |= SD_ASYM_PACKING;
+	find(0, 0, CW_NEWLY_IDLE);
+	EXPECT_PULL(1, TASK, 1);
 	/* Nor does it relieve a core with two busy siblings; that is for SMT balance. */
 	make_idle(1);
 	make_tasks(2, 1, 1024, 1024, 1024);
@@ -314,9 +370,11 @@ int main(void)
 	test_spare_overloaded_in_llc();
 	test_spare_fully_busy();
 	test_spare_spare();
+	test_single_cpus();
 	test_not_idle();
 	test_fully_busy_overloaded();
 	test_overloaded_overloaded();
+	test_above_average();
 	test_imbalanced();
 	test_asym_packing();
 	test_smt_balance();

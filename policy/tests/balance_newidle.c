@@ -186,7 +186,7 @@ static void test_misfit(void)
 	update_misfit_status(&sys, &p, 0);
 	CHECK_EQ(rq->misfit_task_load, 600);
 	CHECK(check_misfit_status(rq));
-	CHECK(rq->has_misfit);
+	CHECK(rq->misfit_task_load);
 
 	p.avg.util_avg = 356;
 	update_misfit_status(&sys, &p, 0);

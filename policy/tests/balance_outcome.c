@@ -46,7 +46,17 @@ static void test_failures(void)
 	succeed(CW_IDLE);
 	CHECK_EQ(sd->nr_balance_failed, 0);
 
+	/* CPU 0 is a source like any other. */
+	SYS_BALANCE(8, LEVEL_MC(4), LEVEL_PKG(8));
+	make_tasks(0, 3, 3072, 1024, 1024);
+	make_tasks(1, 1, 1024, 1024, 1024);
+	CHECK_EQ(find(4, 1, CW_IDLE), 0);
+	env.flags &= ~(u32)LBF_ALL_PINNED;
+	balance_done(&sys, &env, 0, true);
+	CHECK_EQ(sys.cpu_sd[4][1].nr_balance_failed, 1);
+
 	/* Balance, too, forgets the failures. */
+	setup();
 	sd->nr_balance_failed = 3;
 	make_idle(4);
 	CHECK_EQ(find(0, 1, CW_NEWLY_IDLE), -1);
@@ -84,17 +94,17 @@ static void test_active_by_type(void)
 	CHECK(balance_done(&sys, &env, 0, true));
 	CHECK_EQ(sd->nr_balance_failed, 0); /* a misfit does not count */
 
-	/* Capacity: 437 * 117 = 51129 < 512 * 100 and < 1024 * 100, 438 * 117 = 51246 is not. */
+	/* Capacity: 500 * 117 = 585 * 100; both are less than 1024 * 100. */
 	setup();
 	make_tasks(4, 1, 1024, 400, 400);
-	sys.cpu[0].capacity = 512;
-	sys.cpu[4].capacity = 437;
+	sys.cpu[0].capacity = 585;
+	sys.cpu[4].capacity = 499;
 	balance_begin(&env, 0, 1, CW_IDLE, 0);
 	env.src_cpu = 4;
 	CHECK(need_active_balance(&sys, &env));
-	sys.cpu[4].capacity = 438;
+	sys.cpu[4].capacity = 500;
 	CHECK(!need_active_balance(&sys, &env));
-	sys.cpu[4].capacity = 437;
+	sys.cpu[4].capacity = 499;
 	env.idle = CW_NOT_IDLE;
 	CHECK(!need_active_balance(&sys, &env));
 	env.idle = CW_IDLE;

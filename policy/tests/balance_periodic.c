@@ -110,7 +110,24 @@ static void test_decay(void)
 	CHECK_EQ(periodic_next(&sys, &walk), CW_NONE);
 	CHECK_EQ(sd[1].max_newidle_lb_cost, 253000);
 
+	/* But only as far as there is something to decay. */
+	SYS_BALANCE(8, LEVEL_MC(2), LEVEL_MC(4), LEVEL_PKG(8));
+	sd[2].max_newidle_lb_cost = 256000;
+	sd[1].last_decay_max_lb_cost = 9 * second;
+	periodic_begin(&sys, &walk, 0, CW_NOT_IDLE, 9 * second);
+	CHECK_EQ(periodic_next(&sys, &walk), 0);
+	periodic_account(&sys, &walk, 0, false);
+	CHECK_EQ(periodic_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(sd[2].max_newidle_lb_cost, 256000);
+	sd[0].last_decay_max_lb_cost = sd[1].last_decay_max_lb_cost = 0;
+	periodic_begin(&sys, &walk, 0, CW_NOT_IDLE, 9 * second);
+	CHECK_EQ(periodic_next(&sys, &walk), 0);
+	periodic_account(&sys, &walk, 0, false);
+	CHECK_EQ(periodic_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(sd[2].max_newidle_lb_cost, 253000);
+
 	/* The top level did not decay: the CPU's own cost stays. */
+	setup();
 	sys.cpu[0].max_idle_balance_cost = 9000000;
 	sd[1].last_decay_max_lb_cost = 9 * second;
 	periodic_begin(&sys, &walk, 0, CW_NOT_IDLE, 9 * second);

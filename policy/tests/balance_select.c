@@ -33,6 +33,15 @@ static void test_should_we_balance(void)
 	find(3, 2, CW_IDLE);
 	EXPECT(d, -1, BALANCE_NOT_MINE);
 
+	/* Of two idle CPUs on busy cores the first. */
+	make_tasks(1, 1, 1024, 1024, 1024);
+	make_idle(0);
+	find(0, 2, CW_IDLE);
+	CHECK_EQ(d.reason, CW_REASON_BALANCE_PULL);
+	find(3, 2, CW_IDLE);
+	EXPECT(d, -1, BALANCE_NOT_MINE);
+	CHECK_EQ(d.cpus_scanned, 4);
+
 	/* Nothing idle: the first CPU of the group, whoever that is. */
 	make_tasks_on(0, 3, 1, 1024, 1024, 1024);
 	find(0, 2, CW_NOT_IDLE);
@@ -44,6 +53,19 @@ static void test_should_we_balance(void)
 	make_idle(1);
 	find(1, 0, CW_IDLE);
 	EXPECT_BALANCED();
+
+	/* A CPU that an earlier round has left out does not. */
+	balance_begin(&env, 1, 0, CW_IDLE, 0);
+	env_exclude(&env, 1);
+	sched_balance_find_src(&sys, &env, &d);
+	EXPECT(d, -1, BALANCE_NOT_MINE);
+
+	/* Nor does it stand in the way of the next one. */
+	balance_begin(&env, 3, 2, CW_IDLE, 0);
+	env_exclude(&env, 1);
+	make_idle(3);
+	sched_balance_find_src(&sys, &env, &d);
+	CHECK_EQ(d.reason, CW_REASON_BALANCE_PULL);
 
 	/* A newly idle CPU always balances, unless work has come. */
 	make_idle(3);
@@ -90,6 +112,18 @@ static void test_pick_busiest(void)
 	make_tasks_on(4, 5, 2, 100, 1024, 2048);
 	find(0, 1, CW_NEWLY_IDLE);
 	CHECK_EQ(d.cpu, 4);
+	make_tasks_on(2, 3, 2, 100, 1024, 2048);
+	make_tasks_on(4, 5, 1, 9000, 1024, 1024);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(d.cpu, 2);
+
+	/* Imbalanced: the first. */
+	three_llcs();
+	make_tasks_on(2, 5, 1, 1024, 1024, 1024);
+	sys.group[sys.cpu_sd[2][1].local_group].imbalance = 1;
+	sys.group[sys.cpu_sd[4][1].local_group].imbalance = 1;
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(d.cpu, 2);
 
 	/* Fully busy: the last, but siblings are not replaced. */
 	three_llcs();
@@ -111,15 +145,47 @@ static void test_pick_busiest(void)
 	make_tasks(2, 1, 1024, 100, 100);
 	find(0, 1, CW_NEWLY_IDLE);
 	CHECK_EQ(d.cpu, 3);
+	make_tasks(3, 1, 1024, 100, 100); /* equal: the first */
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(d.cpu, 2);
+
+	/* A CPU to which a wakeup is on its way is not idle. */
+	three_llcs();
+	make_tasks(2, 1, 1024, 100, 100);
+	make_tasks(4, 1, 1024, 100, 100);
+	sys.cpu[5].ttwu_pending = 1;
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[4][1].local_group);
 
 	/* A lone task of a sibling is left, if there is another group. */
 	three_llcs();
 	flags = &sys.group[sys.cpu_sd[4][1].local_group].flags;
 	*flags |= SD_SHARE_CPUCAPACITY;
+	make_tasks(4, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[4][1].local_group);
 	make_tasks(2, 1, 1024, 100, 100);
 	make_tasks(4, 1, 1024, 100, 100);
 	find(0, 1, CW_NEWLY_IDLE);
 	CHECK_EQ(env.sds.busiest, sys.cpu_sd[2][1].local_group);
+
+	/* Cores that share: fewer idle siblings, then the first. */
+	SYS_BALANCE(12, LEVEL_SMT(4), LEVEL_MC(12));
+	make_tasks_on(4, 5, 1, 1024, 100, 100);
+	make_tasks_on(8, 10, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(8, TASK, 1);
+	make_tasks_on(4, 6, 1, 1024, 100, 100);
+	make_tasks_on(8, 11, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(8, TASK, 1);
+	make_idle(11);
+	make_tasks(7, 2, 2048, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(7, TASK, 1);
+	make_tasks_on(4, 11, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(4, TASK, 1);
 
 	/* Misfits: the bigger. */
 	three_llcs();
@@ -136,6 +202,111 @@ static void test_pick_busiest(void)
 	sys.cpu[3].misfit_task_load = 501;
 	find(0, 1, CW_NEWLY_IDLE);
 	EXPECT_PULL(3, MISFIT, 1);
+}
+
+/* CPUs 2-3 are bigger than the others: tasks stay there while each has a CPU. */
+static void test_bigger_groups(void)
+{
+	struct cw_group *group;
+
+	three_llcs();
+	sys.domain[sys.cpu_sd[0][1].domain].flags |= SD_ASYM_CPUCAPACITY;
+	sys.cpu[0].capacity = sys.cpu[0].capacity_orig = 446;
+	group = &sys.group[sys.cpu_sd[2][1].local_group];
+	make_tasks_on(2, 3, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, CW_NONE);
+	group->min_capacity = 446; /* as big as CPU 0, some of them */
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[2][1].local_group);
+	CHECK_EQ(d.cpu, -1); /* but not those that have the tasks */
+	CHECK_EQ(sys.overloaded, 0); /* no misfit, nobody waits */
+
+	/* Fully busy, too. */
+	group->min_capacity = 1024;
+	make_tasks_on(2, 3, 1, 1024, 1024, 1024);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[2][1].local_group); /* its type goes first */
+	make_tasks_on(4, 5, 1, 1024, 1024, 1024);
+	sys.group[sys.cpu_sd[4][1].local_group].min_capacity = 446;
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[4][1].local_group);
+	sys.group[sys.cpu_sd[4][1].local_group].min_capacity = 1024;
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[2][1].local_group);
+
+	/* Misfits in the local group, or left behind on an idle CPU, do not count. */
+	three_llcs();
+	sys.domain[sys.cpu_sd[0][1].domain].flags |= SD_ASYM_CPUCAPACITY;
+	make_tasks(1, 1, 1024, 1024, 1024);
+	sys.cpu[1].misfit_task_load = sys.cpu[2].misfit_task_load = 500;
+	make_tasks(3, 1, 1024, 100, 100);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.local_stat.group_type, group_has_spare);
+	CHECK_EQ(env.sds.busiest, sys.cpu_sd[3][1].local_group);
+	CHECK_EQ(env.sds.busiest_stat.group_type, group_has_spare);
+}
+
+/* The busiest of CPUs 2 and 3 for CPU 0, by each measure. */
+static s32 find_rq(enum cw_migration_type type, s64 imbalance)
+{
+	balance_begin(&env, 0, 1, CW_IDLE, 0);
+	env.migration_type = type;
+	env.imbalance = imbalance;
+	return sched_balance_find_src_rq(&sys, &env, sys.cpu_sd[2][1].local_group, &d);
+}
+
+static void test_find_src_rq(void)
+{
+	/* A lone task heavier than the imbalance stays, one as heavy goes. */
+	three_llcs();
+	make_tasks(2, 1, 1001, 900, 900);
+	make_tasks(3, 1, 1000, 800, 800);
+	CHECK_EQ(find_rq(CW_MIGRATE_LOAD, 1000), 3);
+	CHECK_EQ(find_rq(CW_MIGRATE_LOAD, 999), -1);
+	CHECK_EQ(find_rq(CW_MIGRATE_LOAD, 1001), 2);
+	make_tasks(2, 2, 1001, 900, 900);
+	CHECK_EQ(find_rq(CW_MIGRATE_LOAD, 999), 2);
+	/* It counts for more on a CPU of less capacity: 1000 / 1000 < 1001 / 1024 is false. */
+	sys.cpu[3].capacity = 1000;
+	CHECK_EQ(find_rq(CW_MIGRATE_LOAD, 1001), 3);
+	/* What is left of sleepers is no reason. */
+	make_idle(2);
+	sys.cpu[2].avg.load_avg = 5000;
+	CHECK_EQ(find_rq(CW_MIGRATE_LOAD, 9000), 3);
+
+	/* Utilisation needs a task that waits; waiting counts. */
+	three_llcs();
+	make_tasks(2, 1, 1024, 900, 900);
+	CHECK_EQ(find_rq(CW_MIGRATE_UTIL, 1), -1);
+	make_tasks(2, 2, 1024, 700, 700);
+	make_tasks(3, 2, 1024, 600, 800);
+	CHECK_EQ(find_rq(CW_MIGRATE_UTIL, 1), 3);
+
+	/* A CPU that is left out. */
+	balance_begin(&env, 0, 1, CW_IDLE, 0);
+	env.migration_type = CW_MIGRATE_TASK;
+	env_exclude(&env, 2);
+	CHECK_EQ(sched_balance_find_src_rq(&sys, &env, sys.cpu_sd[2][1].local_group, &d), 3);
+
+	/* A lone task stays on a CPU that is no smaller, or is preferred; several do not. */
+	sys.domain[sys.cpu_sd[0][1].domain].flags |= SD_ASYM_CPUCAPACITY;
+	make_tasks(2, 1, 1024, 600, 600);
+	make_idle(3);
+	sys.cpu[2].capacity = 973; /* 1024 * 1024 < 973 * 1078 */
+	CHECK_EQ(find_rq(CW_MIGRATE_TASK, 1), -1);
+	sys.cpu[2].capacity = 972;
+	CHECK_EQ(find_rq(CW_MIGRATE_TASK, 1), 2);
+	sys.cpu[2].capacity = 1024;
+	make_tasks(2, 2, 1024, 600, 600);
+	CHECK_EQ(find_rq(CW_MIGRATE_TASK, 1), 2);
+	make_tasks(0, 1, 1024, 600, 600);
+	sys.domain[sys.cpu_sd[0][1].domain].flags = SD_ASYM_PACKING;
+	balance_begin(&env, 4, 1, CW_IDLE, 0);
+	env.migration_type = CW_MIGRATE_TASK;
+	CHECK_EQ(sched_balance_find_src_rq(&sys, &env, sys.cpu_sd[0][1].local_group, &d), -1);
+	make_tasks(0, 2, 1024, 600, 600);
+	CHECK_EQ(sched_balance_find_src_rq(&sys, &env, sys.cpu_sd[0][1].local_group, &d), 0);
 }
 
 /*
@@ -167,6 +338,22 @@ static void test_sibling_imbalance(void)
 	find(0, 1, CW_NEWLY_IDLE);
 	CHECK_EQ(sibling_imbalance(&sys, &env), 1);
 	EXPECT_BALANCED();
+	/* A busy CPU sees none. */
+	make_tasks_on(2, 5, 9, 1024, 1024, 1024);
+	find(0, 1, CW_IDLE);
+	CHECK(sibling_imbalance(&sys, &env) > 1);
+	env.idle = CW_NOT_IDLE;
+	CHECK_EQ(sibling_imbalance(&sys, &env), 0);
+
+	/* One core and six: (2 * (1 * 2) + 7) / 7 = 1, but an empty group takes one of two. */
+	env.idle = CW_IDLE;
+	sys.group[env.sds.local].cores = 1;
+	sys.group[env.sds.busiest].cores = 6;
+	env.sds.local_stat.sum_nr_running = 0;
+	env.sds.busiest_stat.sum_nr_running = 2;
+	CHECK_EQ(sibling_imbalance(&sys, &env), 2);
+	env.sds.busiest_stat.sum_nr_running = 1;
+	CHECK_EQ(sibling_imbalance(&sys, &env), 1);
 }
 
 /* Nodes 0-3 and 4-7. */
@@ -283,6 +470,8 @@ int main(void)
 {
 	test_should_we_balance();
 	test_pick_busiest();
+	test_bigger_groups();
+	test_find_src_rq();
 	test_sibling_imbalance();
 	test_numa_imbalance();
 	test_overloaded_flag();

@@ -97,6 +97,11 @@ impl Lock {
         self.free_at
     }
 
+    /// The CPU that took it last.
+    pub(crate) fn owner(&self) -> usize {
+        self.owner
+    }
+
     /// Gives the lock back at `at`, which may lie in the future.
     #[inline]
     pub(crate) fn release(&mut self, at: u64) {
@@ -107,13 +112,16 @@ impl Lock {
 /// A cache line that many CPUs read and some write: the load average of a task group.
 ///
 /// A write takes the line from its owner and invalidates all copies. The first
-/// read after a write fetches it from the writer; it is shared from then on, and
-/// further reads take no turn: they find it in their LLC, or fetch a copy.
+/// read after a write fetches it from the writer; both hold the line for the
+/// whole transfer. From then on it is shared: reads find it in their LLC, or fetch
+/// a copy, for which its home is busy as long as a cache is for a lookup.
 pub(crate) struct SharedLine {
     free_at: u64,
     owner: usize,
     version: u32,
     shared: bool,
+    /// Time that the line's home is busy with a read of a shared line.
+    lookup_ns: u64,
     /// Longest transfer to a reader since the last write: what an invalidation has to reach.
     reach_ns: u64,
     cpu_version: Vec<u32>,
@@ -121,8 +129,9 @@ pub(crate) struct SharedLine {
 }
 
 impl SharedLine {
-    pub(crate) fn new(cpus: usize, llcs: usize) -> Self {
+    pub(crate) fn new(cpus: usize, llcs: usize, lookup_ns: u64) -> Self {
         SharedLine {
+            lookup_ns,
             free_at: 0,
             owner: 0,
             version: 1,
@@ -149,7 +158,7 @@ impl SharedLine {
             return d.transfer_ns[Distance::Llc as usize];
         }
         if self.shared {
-            return transfer;
+            return self.take_turn(now, self.lookup_ns) - self.lookup_ns + transfer;
         }
         self.shared = true;
         self.take_turn(now, transfer)
@@ -216,12 +225,13 @@ mod tests {
     fn a_written_line_is_fetched_once_and_then_shared() {
         let d = distances();
         let [me, sibling, core, other, far] = neighbours(&d);
-        let mut line = SharedLine::new(16, 4);
+        let mut line = SharedLine::new(16, 4, 5);
         assert_eq!(line.write(&d, me, 0), 0);
         assert_eq!(line.read(&d, me, 1), 0);
         assert_eq!(line.read(&d, far, 10), 1000, "the first reader fetches it");
         assert_eq!(line.read(&d, far, 1010), 0, "and has it");
-        assert_eq!(line.read(&d, other, 1010), 100, "a copy, without a turn");
+        assert_eq!(line.read(&d, other, 1010), 100, "a copy");
+        assert_eq!(line.free_at, 1015, "for which its home was busy");
         assert_eq!(line.read(&d, core, 1010), 10, "the writer's LLC has it");
         assert_eq!(line.read(&d, sibling, 1010), 10);
         assert_eq!(line.write(&d, me, 5000), 1000, "copies as far as the other node go");
@@ -231,7 +241,7 @@ mod tests {
     fn writers_queue() {
         let d = distances();
         let [me, _, _, other, _] = neighbours(&d);
-        let mut line = SharedLine::new(16, 4);
+        let mut line = SharedLine::new(16, 4, 5);
         assert_eq!(line.write(&d, other, 0), 100);
         assert_eq!(line.write(&d, me, 10), 90 + 100, "the rest of the other's turn and its own");
     }

@@ -60,6 +60,7 @@ impl Simulation<'_> {
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
     fn channel_work(&mut self, cpu: usize, channel: u32, entry: u64, bytes: u32, read: bool) -> Work {
         let at = self.local_now(cpu);
+        let rate = self.rate(cpu);
         let ch = &mut self.channels[channel as usize];
         let op_ns = if ch.is_pipe() { self.costs.pipe_op_ns } else { self.costs.socket_op_ns };
         let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
@@ -74,7 +75,7 @@ impl Simulation<'_> {
         let held = ch.lock.acquire(&self.distances, cpu, at, CHANNEL_LINES);
         let waited = free.saturating_sub(at);
         let in_lock = op_ns + copy_ns;
-        ch.lock.release(held + data_ns + in_lock);
+        ch.lock.release(held + Work { work: in_lock, stall: data_ns }.duration(rate));
         self.counters.time.channel_wait += waited;
         self.counters.time.transfer += held - at - waited + data_ns;
         let mut work = self.jittered(entry + in_lock);

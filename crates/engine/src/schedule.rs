@@ -134,7 +134,9 @@ impl Simulation<'_> {
         if self.cpus[cpu].activity == Activity::Waking {
             self.sys.cpu[cpu].curr_is_idle = 0;
         }
-        self.update_load_avg(cpu, next, true, false);
+        if self.update_load_avg(cpu, next, true, false) {
+            self.update_tg_load_avg(cpu, cpu);
+        }
         self.sys.update_misfit_status(Some(&self.tasks[next as usize].policy), cpu);
         let now = self.now;
         let t = &mut self.tasks[next as usize];

@@ -164,7 +164,7 @@ impl<'a> Simulation<'a> {
             idle_states: &machine.idle_states,
             distances: Distances::new(machine),
             caches: Caches::new(machine),
-            tg_load_avg: SharedLine::new(nr_cpus, machine.nr_llcs()),
+            tg_load_avg: SharedLine::new(nr_cpus, machine.nr_llcs(), machine.costs.llc_line_ns),
             counters: Counters::new(),
             schedstat,
             trace,

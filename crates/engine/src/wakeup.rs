@@ -7,6 +7,15 @@ use crate::task::State;
 use coreward_policy::layout::{TASK_SCHED_IDLE, WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement};
 
+/// Cache lines of a task that a wakeup reads and writes: state, on_cpu with the wake list
+/// entry, pi_lock, cpus_ptr, the wakee statistics, and its sched_entity with its averages (two).
+/// assumption: counted from the layout of struct task_struct, include/linux/sched.h.
+const TASK_LINES: u64 = 7;
+/// Cache lines of a runqueue that queueing a task writes: lock, counters, clock, the fair
+/// queue's counters, its tree and its averages.
+/// assumption: counted from the layout of struct rq and cfs_rq, kernel/sched/sched.h.
+const RQ_LINES: u64 = 6;
+
 impl Simulation<'_> {
     /// Wakes `task` from `cpu`, which pays for it. `sync`: the waker is about to sleep.
     pub(crate) fn try_to_wake_up(&mut self, task: u32, cpu: usize, sync: bool) {
@@ -17,6 +26,7 @@ impl Simulation<'_> {
         self.counters.wakeups += 1;
         self.schedstat[cpu].ttwu_count += 1;
         self.charge_work(cpu, self.costs.wakeup_ns);
+        self.fetch_lines(self.tasks[task as usize].cpu, cpu, TASK_LINES);
         self.tasks[task as usize].woken_at = Some(self.now);
         if self.tasks[task as usize].delayed {
             self.ttwu_runnable(task, cpu);
@@ -102,7 +112,7 @@ impl Simulation<'_> {
 
     fn ttwu_queue_wakelist(&mut self, task: u32, target: usize, cpu: usize) {
         // the task goes on the target's list: one line there
-        self.charge_stall(cpu, self.distances.transfer(target, cpu));
+        self.fetch_lines(target, cpu, 1);
         self.sys.cpu[target].ttwu_pending = 1;
         self.cpus[target].wakelist.push(task);
         if self.cpus[target].wakelist.len() == 1 {
@@ -184,13 +194,23 @@ impl Simulation<'_> {
         self.counters.time.wakeup += self.local_now(cpu) - before;
     }
 
+    /// Moves lines that `from` has modified to `to`, which waits for them.
+    fn fetch_lines(&mut self, from: usize, to: usize, lines: u64) {
+        let ns = lines * self.distances.transfer(from, to) * 100 / self.costs.mlp_pct.max(1);
+        self.counters.time.transfer += ns;
+        self.charge_stall(to, ns);
+    }
+
     /// Takes `target`'s runqueue lock on `cpu`, which waits for it.
     pub(crate) fn lock_rq(&mut self, target: usize, cpu: usize) {
         let at = self.local_now(cpu);
-        let free = self.cpus[target].lock.free_at();
+        let (free, owner) = (self.cpus[target].lock.free_at(), self.cpus[target].lock.owner());
         let held = self.cpus[target].lock.acquire(&self.distances, cpu, at, 1);
         self.counters.time.lock_wait += free.saturating_sub(at);
         self.charge_stall(cpu, held - at);
+        if owner != cpu {
+            self.fetch_lines(owner, cpu, RQ_LINES - 1);
+        }
     }
 
     pub(crate) fn unlock_rq(&mut self, target: usize, cpu: usize) {
