@@ -120,13 +120,13 @@ impl Simulation<'_> {
         (moved, env.flags & LBF_NOT_MINE == 0)
     }
 
-    /// Offers the waiting tasks of `src` to the policy, and moves those that it takes.
+    /// Offers the tasks of `src` to the policy, oldest first, and moves those that it takes.
     fn detach_tasks(&mut self, env: &mut Balance, src: usize, by: usize) -> u32 {
         self.lock_rq(src, by);
         self.update_curr(src);
-        // the kernel's list of tasks ends with those that came last; the running one is among them
         let mut offered: Vec<u32> = self.cpus[src].rq.tasks().collect();
         offered.extend(self.cpus[src].curr);
+        offered.sort_unstable_by_key(|t| self.tasks[*t as usize].list_order);
         let mut moved = Vec::new();
         let mut i = 0;
         while i < offered.len() {

@@ -74,38 +74,55 @@ impl Distances {
     }
 }
 
+/// When an access is made: an event is handled at `now`, but the CPU that handles
+/// it may have done other things first and get to the access `at` a later time.
+/// Turns are given out in the order of events, so that what one CPU will do later
+/// does not keep another from what it does now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: u64,
+    pub(crate) at: u64,
+}
+
 /// A lock and the line that it lives on. Holders are told apart by CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lock {
     free_at: u64,
+    held_at: u64,
     owner: usize,
 }
 
+/// What it took to get a lock, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Acquired {
+    /// Waiting for the holders before.
+    pub(crate) waited: u64,
+    /// Moving the lock's lines from the last holder.
+    pub(crate) transfer: u64,
+}
+
 impl Lock {
-    /// Takes the lock at `now` on `cpu`; returns when it is held: after the
-    /// holders before it and the transfer of `lines` lines from the last one.
+    /// Takes the lock on `cpu`: after the holders before it and the transfer of
+    /// `lines` lines from the last one.
     #[inline]
-    pub(crate) fn acquire(&mut self, d: &Distances, cpu: usize, now: u64, lines: u64) -> u64 {
-        let held = now.max(self.free_at) + lines * d.transfer(self.owner, cpu);
+    pub(crate) fn acquire(&mut self, d: &Distances, cpu: usize, m: Moment, lines: u64) -> Acquired {
+        let waited = self.free_at.saturating_sub(m.at);
+        let transfer = lines * d.transfer(self.owner, cpu);
         self.owner = cpu;
-        self.free_at = held;
-        held
+        self.held_at = m.at + waited + transfer;
+        self.free_at = self.free_at.max(m.now) + transfer;
+        Acquired { waited, transfer }
     }
 
-    /// When the holders so far will have given it back.
-    pub(crate) fn free_at(&self) -> u64 {
-        self.free_at
+    /// Gives the lock back at `at`.
+    #[inline]
+    pub(crate) fn release(&mut self, at: u64) {
+        self.free_at += at - self.held_at;
     }
 
     /// The CPU that took it last.
     pub(crate) fn owner(&self) -> usize {
         self.owner
-    }
-
-    /// Gives the lock back at `at`, which may lie in the future.
-    #[inline]
-    pub(crate) fn release(&mut self, at: u64) {
-        self.free_at = self.free_at.max(at);
     }
 }
 
@@ -142,9 +159,9 @@ impl SharedLine {
         }
     }
 
-    /// Reads at `now`; returns the ns that the CPU waits.
+    /// Reads; returns the ns that the CPU waits.
     #[inline]
-    pub(crate) fn read(&mut self, d: &Distances, cpu: usize, now: u64) -> u64 {
+    pub(crate) fn read(&mut self, d: &Distances, cpu: usize, m: Moment) -> u64 {
         if self.cpu_version[cpu] == self.version {
             return 0;
         }
@@ -158,15 +175,15 @@ impl SharedLine {
             return d.transfer_ns[Distance::Llc as usize];
         }
         if self.shared {
-            return self.take_turn(now, self.lookup_ns) - self.lookup_ns + transfer;
+            return self.take_turn(m, self.lookup_ns) - self.lookup_ns + transfer;
         }
         self.shared = true;
-        self.take_turn(now, transfer)
+        self.take_turn(m, transfer)
     }
 
-    /// Modifies at `now`; returns the ns that the CPU waits.
+    /// Modifies; returns the ns that the CPU waits.
     #[inline]
-    pub(crate) fn write(&mut self, d: &Distances, cpu: usize, now: u64) -> u64 {
+    pub(crate) fn write(&mut self, d: &Distances, cpu: usize, m: Moment) -> u64 {
         let cost = d.transfer(self.owner, cpu).max(self.reach_ns);
         self.owner = cpu;
         self.version = self.version.wrapping_add(1);
@@ -174,12 +191,12 @@ impl SharedLine {
         self.reach_ns = 0;
         self.cpu_version[cpu] = self.version;
         self.llc_version[d.llc(cpu)] = self.version;
-        self.take_turn(now, cost)
+        self.take_turn(m, cost)
     }
 
-    fn take_turn(&mut self, now: u64, service: u64) -> u64 {
-        self.free_at = now.max(self.free_at) + service;
-        self.free_at - now
+    fn take_turn(&mut self, m: Moment, service: u64) -> u64 {
+        self.free_at = self.free_at.max(m.now) + service;
+        self.free_at.saturating_sub(m.at).max(service)
     }
 }
 
@@ -209,16 +226,33 @@ mod tests {
         assert_eq!(neighbours(&d).map(|c| d.transfer(0, c)), [0, 1, 10, 100, 1000]);
     }
 
+    fn at(now: u64) -> Moment {
+        Moment { now, at: now }
+    }
+
     #[test]
     fn a_lock_makes_the_second_wait_and_pay_for_the_line() {
         let d = distances();
         let far = neighbours(&d)[4];
         let mut lock = Lock::default();
-        assert_eq!(lock.acquire(&d, 0, 50, 1), 50, "free and at home");
+        assert_eq!(lock.acquire(&d, 0, at(50), 1), Acquired::default(), "free and at home");
         lock.release(80);
-        assert_eq!(lock.acquire(&d, far, 60, 1), 80 + 1000);
+        assert_eq!(lock.acquire(&d, far, at(60), 1), Acquired { waited: 20, transfer: 1000 });
         lock.release(1100);
-        assert_eq!(lock.acquire(&d, far, 2000, 3), 2000, "its own by now");
+        assert_eq!(lock.acquire(&d, far, at(2000), 3), Acquired::default(), "its own by now");
+    }
+
+    #[test]
+    fn what_a_cpu_does_later_does_not_hold_up_another_now() {
+        let d = distances();
+        let mut lock = Lock::default();
+        lock.acquire(&d, 0, Moment { now: 0, at: 1000 }, 1);
+        lock.release(1040);
+        assert_eq!(lock.acquire(&d, 0, at(10), 1).waited, 30, "40 ns of holding, not 1040");
+        let mut line = SharedLine::new(16, 4, 5);
+        let far = neighbours(&d)[4];
+        assert_eq!(line.write(&d, far, Moment { now: 0, at: 5000 }), 1000);
+        assert_eq!(line.write(&d, far, at(400)), 600, "the rest of the other's turn");
     }
 
     #[test]
@@ -226,15 +260,15 @@ mod tests {
         let d = distances();
         let [me, sibling, core, other, far] = neighbours(&d);
         let mut line = SharedLine::new(16, 4, 5);
-        assert_eq!(line.write(&d, me, 0), 0);
-        assert_eq!(line.read(&d, me, 1), 0);
-        assert_eq!(line.read(&d, far, 10), 1000, "the first reader fetches it");
-        assert_eq!(line.read(&d, far, 1010), 0, "and has it");
-        assert_eq!(line.read(&d, other, 1010), 100, "a copy");
+        assert_eq!(line.write(&d, me, at(0)), 0);
+        assert_eq!(line.read(&d, me, at(1)), 0);
+        assert_eq!(line.read(&d, far, at(10)), 1000, "the first reader fetches it");
+        assert_eq!(line.read(&d, far, at(1010)), 0, "and has it");
+        assert_eq!(line.read(&d, other, at(1010)), 100, "a copy");
         assert_eq!(line.free_at, 1015, "for which its home was busy");
-        assert_eq!(line.read(&d, core, 1010), 10, "the writer's LLC has it");
-        assert_eq!(line.read(&d, sibling, 1010), 10);
-        assert_eq!(line.write(&d, me, 5000), 1000, "copies as far as the other node go");
+        assert_eq!(line.read(&d, core, at(1010)), 10, "the writer's LLC has it");
+        assert_eq!(line.read(&d, sibling, at(1010)), 10);
+        assert_eq!(line.write(&d, me, at(5000)), 1000, "copies as far as the other node go");
     }
 
     #[test]
@@ -242,7 +276,7 @@ mod tests {
         let d = distances();
         let [me, _, _, other, _] = neighbours(&d);
         let mut line = SharedLine::new(16, 4, 5);
-        assert_eq!(line.write(&d, other, 0), 100);
-        assert_eq!(line.write(&d, me, 10), 90 + 100, "the rest of the other's turn and its own");
+        assert_eq!(line.write(&d, other, at(0)), 100);
+        assert_eq!(line.write(&d, me, at(10)), 90 + 100, "the rest of the other's turn and its own");
     }
 }

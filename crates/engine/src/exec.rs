@@ -59,7 +59,7 @@ impl Simulation<'_> {
 
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
     fn channel_work(&mut self, cpu: usize, channel: u32, entry: u64, bytes: u32, read: bool) -> Work {
-        let at = self.local_now(cpu);
+        let m = self.moment(cpu);
         let rate = self.rate(cpu);
         let ch = &mut self.channels[channel as usize];
         let op_ns = if ch.is_pipe() { self.costs.pipe_op_ns } else { self.costs.socket_op_ns };
@@ -71,15 +71,14 @@ impl Simulation<'_> {
         } else {
             ch.writer_cpu = cpu;
         }
-        let free = ch.lock.free_at();
-        let held = ch.lock.acquire(&self.distances, cpu, at, CHANNEL_LINES);
-        let waited = free.saturating_sub(at);
+        let got = ch.lock.acquire(&self.distances, cpu, m, CHANNEL_LINES);
         let in_lock = op_ns + copy_ns;
-        ch.lock.release(held + Work { work: in_lock, stall: data_ns }.duration(rate));
-        self.counters.time.channel_wait += waited;
-        self.counters.time.transfer += held - at - waited + data_ns;
+        let stall = got.waited + got.transfer + data_ns;
+        ch.lock.release(m.at + stall + Work { work: in_lock, stall: 0 }.duration(rate));
+        self.counters.time.channel_wait += got.waited;
+        self.counters.time.transfer += got.transfer + data_ns;
         let mut work = self.jittered(entry + in_lock);
-        work.stall = held - at + data_ns;
+        work.stall = stall;
         work
     }
 

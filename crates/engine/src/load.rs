@@ -68,8 +68,8 @@ impl Simulation<'_> {
             return;
         }
         if load.abs_diff(c.tg_load_avg_contrib) > c.tg_load_avg_contrib / 64 {
-            let at = self.local_now(by);
-            let wait = self.tg_load_avg.write(&self.distances, by, at);
+            let m = self.moment(by);
+            let wait = self.tg_load_avg.write(&self.distances, by, m);
             self.cpus[cpu].tg_load_avg_contrib = load;
             self.cpus[cpu].tg_updated_at = self.now;
             self.charge_tg(by, wait);
@@ -79,8 +79,8 @@ impl Simulation<'_> {
     /// A group's share of a CPU follows the group's load average, so every enqueue and dequeue reads it.
     pub(crate) fn update_cfs_group(&mut self, by: usize) {
         if self.task_group {
-            let at = self.local_now(by);
-            let wait = self.tg_load_avg.read(&self.distances, by, at);
+            let m = self.moment(by);
+            let wait = self.tg_load_avg.read(&self.distances, by, m);
             self.charge_tg(by, wait);
         }
     }

@@ -144,6 +144,7 @@ impl Simulation<'_> {
         t.se.picked_deadline = t.se.deadline;
         t.state = State::Running;
         t.policy.exec_start = now;
+        self.touch(next);
         self.cpus[cpu].curr = Some(next);
         self.cpus[cpu].exec_start = now;
         self.set_waiting(false);

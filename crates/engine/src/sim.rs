@@ -2,7 +2,7 @@
 
 use crate::cache::Caches;
 use crate::channel::Channel;
-use crate::contention::{Distances, SharedLine};
+use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
 use crate::queue::{EventQueue, NEVER};
@@ -117,6 +117,7 @@ pub struct Simulation<'a> {
     pub(crate) marked_start: Option<u64>,
     pub(crate) measured: Option<Measured>,
     pub(crate) events_before: u64,
+    pub(crate) list_clock: u64,
     queue: EventQueue,
     limit_ns: u64,
     smt_pct: u64,
@@ -186,6 +187,7 @@ impl<'a> Simulation<'a> {
             marked_start: None,
             measured: None,
             events_before: 0,
+            list_clock: 0,
             queue: EventQueue::new(nr_cpus + 1),
             limit_ns: settings.limit_ns,
             smt_pct: machine.costs.smt_pct,
@@ -332,6 +334,11 @@ impl<'a> Simulation<'a> {
     }
 
     #[inline]
+    pub(crate) fn moment(&self, cpu: usize) -> Moment {
+        Moment { now: self.now, at: self.local_now(cpu) }
+    }
+
+    #[inline]
     pub(crate) fn charge_work(&mut self, cpu: usize, ns: u64) {
         self.cpus[cpu].pending.work += ns;
     }
@@ -372,6 +379,12 @@ impl<'a> Simulation<'a> {
                 self.reprogram(sibling);
             }
         }
+    }
+
+    /// The task becomes the youngest of its queue.
+    pub(crate) fn touch(&mut self, task: u32) {
+        self.list_clock += 1;
+        self.tasks[task as usize].list_order = self.list_clock;
     }
 
     // ---- small helpers -----------------------------------------------------

@@ -55,6 +55,8 @@ pub(crate) struct Task {
     /// When it was last woken, until it runs.
     pub(crate) woken_at: Option<u64>,
     pub(crate) residence: Residence,
+    /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
+    pub(crate) list_order: u64,
 }
 
 impl Task {
@@ -95,6 +97,7 @@ impl Task {
             waits_for_children: false,
             woken_at: None,
             residence: Residence::default(),
+            list_order: 0,
         }
     }
 

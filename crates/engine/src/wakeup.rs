@@ -203,11 +203,11 @@ impl Simulation<'_> {
 
     /// Takes `target`'s runqueue lock on `cpu`, which waits for it.
     pub(crate) fn lock_rq(&mut self, target: usize, cpu: usize) {
-        let at = self.local_now(cpu);
-        let (free, owner) = (self.cpus[target].lock.free_at(), self.cpus[target].lock.owner());
-        let held = self.cpus[target].lock.acquire(&self.distances, cpu, at, 1);
-        self.counters.time.lock_wait += free.saturating_sub(at);
-        self.charge_stall(cpu, held - at);
+        let m = self.moment(cpu);
+        let owner = self.cpus[target].lock.owner();
+        let got = self.cpus[target].lock.acquire(&self.distances, cpu, m, 1);
+        self.counters.time.lock_wait += got.waited;
+        self.charge_stall(cpu, got.waited + got.transfer);
         if owner != cpu {
             self.fetch_lines(owner, cpu, RQ_LINES - 1);
         }
@@ -236,6 +236,7 @@ impl Simulation<'_> {
         rq.enqueue(task, &t.se);
         t.state = State::Queued;
         t.cpu = cpu;
+        self.touch(task);
         self.set_waiting(true);
     }
 
