@@ -119,8 +119,8 @@ impl Ready {
         let sides: Vec<(&Side, &Host)> = self.experiment.sides().zip(&self.hosts).collect();
         let runs = self.runs as usize;
         let progress = progress_bar(&self.experiment.name, sides.len() * runs);
-        // the results come in the order of the indices, whoever computes them
-        let results: Vec<Metrics> = (0..sides.len() * runs)
+        // the results, and so the first error, are in the order of the indices, whoever computes them
+        let results: Vec<Result<Metrics>> = (0..sides.len() * runs)
             .into_par_iter()
             .map(|i| {
                 let (side, host) = sides[i / runs];
@@ -131,8 +131,9 @@ impl Ready {
                 progress.inc(1);
                 Ok(outcome.metrics)
             })
-            .collect::<Result<_>>()?;
+            .collect();
         progress.finish_and_clear();
+        let results = results.into_iter().collect::<Result<Vec<_>>>()?;
         let mut sides = sides
             .iter()
             .zip(results.chunks(runs))
