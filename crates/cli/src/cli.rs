@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Compare variants of the policy with a baseline
     Compare(Compare),
+    /// Say of the first decisions of a run what was decided, and why
+    Explain(Explain),
 }
 
 const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this host), sysfs:DIR, hwloc:FILE or a \
@@ -190,4 +192,22 @@ pub(crate) struct Compare {
     /// Write the report of one experiment as an HTML page to a file [default: text on standard output]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) simulated: Simulated,
+    /// Only placements of this task [default: every decision]
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<i32>,
+    /// Only decisions that this CPU made or that are about it [default: every decision]
+    #[arg(long, value_name = "C")]
+    pub(crate) cpu: Option<u32>,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) first: u32,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod domains;
 pub mod experiment;
+mod explain;
 mod features;
 mod machines;
 mod output;
@@ -52,6 +53,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Features(args) => features::run(&args, out),
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
     }
 }
 
