@@ -93,6 +93,7 @@ impl Simulation<'_> {
         loop {
             let (src, d) = self.sys.sched_balance_find_src(&mut env);
             self.counters.record(&d);
+            self.trace.decision(&d);
             self.charge_work(by, u64::from(d.cpus_scanned) * self.costs.balance_cpu_ns);
             let Some(src) = src else {
                 self.schedstat[cpu].domains[level as usize].lb_nobusyg[kind] += 1;

@@ -1,6 +1,8 @@
 //! What an observer of a run sees: the events that tracepoints would fire on,
 //! and the counters that `/proc/schedstat` would show.
 
+use coreward_policy::Decision;
+
 /// How a task leaves a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
@@ -22,6 +24,8 @@ pub trait Trace {
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize);
     /// A CPU switched tasks.
     fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32);
+    /// The policy placed a task, or looked for tasks to pull. Most observers do not care.
+    fn decision(&mut self, _: &Decision) {}
 }
 
 /// Sees nothing.

@@ -76,6 +76,7 @@ impl Simulation<'_> {
             }
         };
         self.counters.record(&d);
+        self.trace.decision(&d);
         self.charge_work(cpu, u64::from(d.cpus_scanned) * self.costs.scan_cpu_ns);
         d.cpu as usize
     }

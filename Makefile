@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# make demo: build, and run the first experiment.  make check: all tests.  make bench: the engine's speed.
+# Each of them first sees that the tools that it needs are there (scripts/setup.sh).
+
+CARGO ?= cargo
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+demo:
+	@sh scripts/setup.sh build
+	$(CARGO) build --locked --release -p coreward
+	target/release/coreward compare experiments/wakeup-bias-prev.toml
+
+check:
+	@sh scripts/setup.sh check
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(MAKE) -C policy check
+	$(MAKE) -C policy bpf
+	$(CARGO) test --locked --workspace
+
+bench:
+	@sh scripts/setup.sh build
+	$(CARGO) bench --locked -p coreward-engine
+
+.PHONY: help demo check bench

@@ -1,0 +1,213 @@
+//! The command line: subcommands and their options.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use coreward_machine::RelaxSemantics;
+use coreward_metrics::schedstat::Version;
+use coreward_policy::Profile;
+use coreward_workload::Scale;
+
+use crate::policy::Assignment;
+use crate::scale;
+
+/// A CPU-placement policy laboratory for Linux: what would this scheduler change do on that machine?
+#[derive(Parser)]
+#[command(name = "coreward", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List the machines that come with the program
+    Machines(Machines),
+    /// Print the nodes, caches, cores and CPUs of a machine
+    Topology(Topology),
+    /// Print the sched domains of a CPU as the kernel's debugfs does
+    Domains(Domains),
+    /// List the features and tunables of the policy
+    Features(Features),
+    /// Run a workload on a machine
+    Run(Run),
+    /// Compare variants of the policy with a baseline
+    Compare(Compare),
+    /// Say of the first decisions of a run what was decided, and why
+    Explain(Explain),
+}
+
+const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this host), sysfs:DIR, hwloc:FILE or a \
+     shorthand like 2n4l8c2t: nodes, LLCs a node, cores an LLC, threads a core";
+
+#[derive(Args)]
+pub(crate) struct Machines {
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Topology {
+    #[arg(help = MACHINE_HELP)]
+    pub(crate) machine: String,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Domains {
+    #[arg(help = MACHINE_HELP)]
+    pub(crate) machine: String,
+    /// The CPU whose domains are printed
+    #[arg(long, value_name = "C", default_value_t = 0)]
+    pub(crate) cpu: usize,
+    /// Print names and flags as this kernel does
+    #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
+    pub(crate) profile: String,
+    /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) relax_domain_level: Option<i32>,
+    /// What the request means: before or after Linux 6.10 [default: as in the profile's kernel]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) relax_semantics: Option<Semantics>,
+    /// Print the CPU masks of the domains too, as /proc/schedstat does [default: no]
+    #[arg(long)]
+    pub(crate) schedstat: bool,
+    /// Print JSON [default: text]
+    #[arg(long, conflicts_with = "schedstat")]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Semantics {
+    /// A domain up to level N is searched; 0 acts as 1
+    Before,
+    /// A domain below level N is searched; 0 is no search
+    After,
+}
+
+impl From<Semantics> for RelaxSemantics {
+    fn from(semantics: Semantics) -> Self {
+        match semantics {
+            Semantics::Before => RelaxSemantics::Before,
+            Semantics::After => RelaxSemantics::After,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Features {
+    /// The kernel whose values are listed
+    #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
+    pub(crate) profile: String,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is simulated.
+#[derive(Args)]
+pub(crate) struct Simulated {
+    /// A benchmark's command line as one argument, like "hackbench -g 4 --pipe"
+    pub(crate) workload: String,
+    #[arg(long, value_name = "M", help = MACHINE_HELP)]
+    pub(crate) machine: String,
+    /// The kernel that the policy stands for (see coreward features)
+    #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
+    pub(crate) profile: String,
+    /// Switch a feature on, or off with NO_ before its name [default: as in the profile]
+    #[arg(long, value_name = "NAME|NO_NAME")]
+    pub(crate) sched_feat: Vec<String>,
+    /// Set a tunable of the policy [default: see coreward features]
+    #[arg(long, value_name = "TUNABLE=VALUE")]
+    pub(crate) set: Vec<Assignment>,
+    /// Set a cost of the machine [default: as in the machine file]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) cost: Vec<Assignment>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Part of the workload that is run, 0.000001 to 1
+    #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]
+    pub(crate) scale: Scale,
+    /// Run in the root task group, which has no shared load average [default: in a group of its own]
+    #[arg(long)]
+    pub(crate) root_group: bool,
+    /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) relax_domain_level: Option<i32>,
+    /// Give up after this much simulated time, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) time_limit: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) simulated: Simulated,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the scheduler's counters to a file, as /proc/schedstat has them [default: none]
+    #[arg(long, value_name = "F")]
+    pub(crate) schedstat: Option<PathBuf>,
+    /// Version of that format, 15 to 17 [default: that of the profile's kernel]
+    #[arg(long, value_name = "V", value_parser = schedstat_version, requires = "schedstat")]
+    pub(crate) schedstat_version: Option<Version>,
+    /// Write a trace for Perfetto to a file [default: none]
+    #[arg(long, value_name = "F.pftrace")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+fn schedstat_version(text: &str) -> Result<Version, String> {
+    match text {
+        "15" => Ok(Version::V15),
+        "16" => Ok(Version::V16),
+        "17" => Ok(Version::V17),
+        _ => Err("allowed are 15, 16, 17".into()),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// Experiment files, or directories of which all *.toml files are taken
+    #[arg(required = true, value_name = "EXPERIMENT.toml")]
+    pub(crate) experiments: Vec<PathBuf>,
+    /// Runs of each side [default: as in the experiment, or 5]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
+    pub(crate) runs: Option<u32>,
+    /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
+    #[arg(long, value_name = "X", value_parser = scale::parse)]
+    pub(crate) scale: Option<Scale>,
+    /// Print JSON: an object, or an array if several experiments are given [default: text]
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) json: bool,
+    /// Write the report of one experiment as an HTML page to a file [default: text on standard output]
+    #[arg(long, value_name = "F")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) simulated: Simulated,
+    /// Only placements of this task [default: every decision]
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<i32>,
+    /// Only decisions that this CPU made or that are about it [default: every decision]
+    #[arg(long, value_name = "C")]
+    pub(crate) cpu: Option<u32>,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) first: u32,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}

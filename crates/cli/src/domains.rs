@@ -1,0 +1,45 @@
+//! `coreward domains`: the sched domains of a CPU.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use coreward_machine::{DomainOptions, Machine, Topology, render_domains, render_schedstat_masks};
+use serde_json::{Value, json};
+
+use crate::cli;
+use crate::output;
+use crate::policy;
+
+pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
+    let names = policy::kernel(policy::profile(&args.profile).map_err(anyhow::Error::msg)?);
+    let machine = Machine::load(&args.machine)?;
+    if args.cpu >= machine.nr_cpus() {
+        bail!("--cpu is {}, allowed are 0 to {} on {}", args.cpu, machine.nr_cpus() - 1, machine.name);
+    }
+    let options = DomainOptions {
+        relax_domain_level: args.relax_domain_level,
+        relax_semantics: args.relax_semantics.map_or(names.relax_semantics(), Into::into),
+        names,
+    };
+    let topology = Topology::build(&machine, &options)?;
+    if args.json {
+        return output::json(out, &domains(&topology, args.cpu)?);
+    }
+    out.write_all(render_domains(&topology, args.cpu, names).as_bytes())?;
+    if args.schedstat {
+        out.write_all(render_schedstat_masks(&topology, args.cpu).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The domains of a CPU, lowest first, with their groups in the order in which the CPU goes round them.
+fn domains(topology: &Topology, cpu: usize) -> Result<Value> {
+    let mut list = Vec::new();
+    for domain in topology.domains_of(cpu) {
+        let mut value = serde_json::to_value(domain)?;
+        let groups: Vec<_> = topology.groups_from(domain, cpu).collect();
+        value["groups"] = serde_json::to_value(groups)?;
+        list.push(value);
+    }
+    Ok(json!({"cpu": cpu, "domains": list}))
+}

@@ -1,0 +1,67 @@
+//! `coreward features`: what can be switched and set.
+
+use std::io::Write;
+
+use anyhow::{Error, Result};
+use coreward_policy::{FEATURES, Profile, TUNABLES};
+use serde::Serialize;
+
+use crate::cli;
+use crate::output;
+use crate::policy;
+
+/// A feature or a tunable, as it is listed.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    /// In the profile that was asked for.
+    value: String,
+    /// In the profile that is taken if none is named.
+    default: String,
+    unit: &'static str,
+    seed: &'static str,
+    help: &'static str,
+}
+
+pub(crate) fn run(args: &cli::Features, out: &mut dyn Write) -> Result<()> {
+    let profile = policy::profile(&args.profile).map_err(Error::msg)?;
+    let rows: Vec<Row> = features(profile).chain(tunables()).collect();
+    if args.json { output::json(out, &rows) } else { table(profile, &rows, out) }
+}
+
+fn features(profile: Profile) -> impl Iterator<Item = Row> {
+    let state = |profile: Profile, i: usize| {
+        let on = profile.features() >> i & 1 == 1;
+        String::from(if on { "on" } else { "off" })
+    };
+    FEATURES.iter().enumerate().map(move |(i, f)| Row {
+        name: f.name,
+        value: state(profile, i),
+        default: state(Profile::DEFAULT, i),
+        unit: "",
+        seed: f.seed,
+        help: f.help,
+    })
+}
+
+/// No tunable depends on the profile.
+fn tunables() -> impl Iterator<Item = Row> {
+    TUNABLES.iter().map(|t| Row {
+        name: t.name,
+        value: t.default.to_string(),
+        default: t.default.to_string(),
+        unit: t.unit,
+        seed: "",
+        help: t.help,
+    })
+}
+
+fn table(profile: Profile, rows: &[Row], out: &mut dyn Write) -> Result<()> {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let mut line = |cells: [&str; 6]| -> Result<()> {
+        let [name, value, default, unit, seed, help] = cells;
+        Ok(writeln!(out, "{name:width$}  {value:>10}  {default:>10}  {unit:6}  {seed:4}  {help}")?)
+    };
+    line(["name", profile.name(), "default", "unit", "seed", "meaning"])?;
+    rows.iter().try_for_each(|r| line([r.name, &r.value, &r.default, r.unit, r.seed, r.help]))
+}

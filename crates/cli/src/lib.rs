@@ -1,0 +1,88 @@
+//! The `coreward` command: one module for each subcommand, and what they share.
+//!
+//! Every error is one line, `coreward: …`, and exit status 2. Files are written
+//! whole or not at all ([`mod@output`]).
+
+mod cli;
+mod compare;
+mod domains;
+pub mod experiment;
+mod explain;
+mod features;
+mod machines;
+mod output;
+mod policy;
+mod report;
+mod run;
+mod scale;
+mod schedstat;
+mod setup;
+mod topology;
+mod tracefile;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::{Cli, Command};
+
+/// Exit status of every failure, as for a wrong command line.
+const FAILURE: u8 = 2;
+
+/// Runs the command that the process was called with.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let mut out = io::stdout().lock();
+    let result = dispatch(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
+    match result {
+        Err(error) if !is_broken_pipe(&error) => fail(&format!("{error:#}")),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
+    match command {
+        Command::Machines(args) => machines::run(&args, out),
+        Command::Topology(args) => topology::run(&args, out),
+        Command::Domains(args) => domains::run(&args, out),
+        Command::Features(args) => features::run(&args, out),
+        Command::Run(args) => run::run(&args, out),
+        Command::Compare(args) => compare::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
+    }
+}
+
+/// Whoever read the output has enough of it (`coreward features | head`).
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn fail(message: &str) -> ExitCode {
+    let line: Vec<&str> = message.split_whitespace().collect();
+    eprintln!("coreward: {}", line.join(" "));
+    ExitCode::from(FAILURE)
+}
+
+/// Help goes to standard output; of a usage error only what is wrong and what is allowed.
+fn usage(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // nobody is left to tell if this fails
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            fail("no command given, see coreward --help")
+        }
+        _ => {
+            let text = error.render().to_string();
+            let what = text.split("\n\n").next().unwrap_or_default();
+            fail(what.trim_start_matches("error: "))
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A policy as a user names it: a profile and what deviates from it.
+
+use std::str::FromStr;
+
+use coreward_engine::PolicySettings;
+use coreward_machine::{Costs, KernelStyle};
+use coreward_policy::{FEATURES, NR_TUNABLES, Profile, TUNABLES, Tunable, default_tunables};
+
+/// `NAME=VALUE` with an integer value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    pub(crate) name: String,
+    pub(crate) value: i64,
+}
+
+impl FromStr for Assignment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "allowed is NAME=VALUE with an integer value".to_owned();
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        Ok(Assignment { name: name.into(), value: value.parse().map_err(|_| wrong())? })
+    }
+}
+
+/// A policy and the costs of the machine that are changed with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) profile: Profile,
+    /// Features that are switched on whatever the profile says; the i-th bit is the i-th of [`FEATURES`].
+    on: u64,
+    /// Features that are switched off, likewise.
+    off: u64,
+    pub(crate) tunables: [i64; NR_TUNABLES],
+    /// Costs that do not have the machine's value, in the order in which they were given.
+    pub(crate) costs: Vec<(String, u64)>,
+}
+
+/// The profile of that name.
+///
+/// # Errors
+/// There is none; the message lists all.
+pub(crate) fn profile(name: &str) -> Result<Profile, String> {
+    Profile::by_name(name)
+        .ok_or_else(|| format!("unknown profile `{name}`, allowed are {}", Profile::ALL.join(", ")))
+}
+
+/// The kernel version that is part of a profile's name (`linux-6.12`).
+pub(crate) fn kernel(profile: Profile) -> KernelStyle {
+    let version = profile.name().strip_prefix("linux-").and_then(|v| v.split_once('.'));
+    let number = |(major, minor): (&str, &str)| Some((major.parse().ok()?, minor.parse().ok()?));
+    let (major, minor) = version.and_then(number).expect("the profiles are named after kernels");
+    KernelStyle::new(major, minor)
+}
+
+/// What has to be known about the results of a profile; `None` if it is all there.
+pub(crate) fn stand_in(profile: Profile) -> Option<String> {
+    let before_eevdf = kernel(profile) < KernelStyle::new(6, 6);
+    before_eevdf
+        .then(|| format!("profile {}: its CFS queue is not built yet, EEVDF stands in", profile.name()))
+}
+
+impl Policy {
+    /// The policy of a profile, unchanged.
+    pub(crate) fn new(profile: Profile) -> Policy {
+        Policy { profile, on: 0, off: 0, tunables: default_tunables(), costs: Vec::new() }
+    }
+
+    /// What the engine is told.
+    pub(crate) fn settings(&self) -> PolicySettings {
+        let features = self.profile.features() & !self.off | self.on;
+        PolicySettings { features, tunables: self.tunables }
+    }
+
+    /// Switches a feature on, or off with `NO_` before its name, as a write to `sched/features` does.
+    ///
+    /// # Errors
+    /// There is no such feature.
+    pub(crate) fn sched_feat(&mut self, name: &str) -> Result<(), String> {
+        let (wanted, on) = match name.strip_prefix("NO_") {
+            Some(wanted) => (wanted, false),
+            None => (name, true),
+        };
+        let Some(index) = FEATURES.iter().position(|f| f.name == wanted) else {
+            let names: Vec<_> = FEATURES.iter().map(|f| f.name).collect();
+            return Err(format!(
+                "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
+                names.join(", ")
+            ));
+        };
+        let bit = 1 << index;
+        self.on = if on { self.on | bit } else { self.on & !bit };
+        self.off = if on { self.off & !bit } else { self.off | bit };
+        Ok(())
+    }
+
+    /// Sets a tunable.
+    ///
+    /// # Errors
+    /// There is no such tunable, or the value is out of its range.
+    pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<(), String> {
+        let Some(index) = TUNABLES.iter().position(|t| t.name == name) else {
+            let names: Vec<_> = TUNABLES.iter().map(|t| t.name).collect();
+            return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
+        };
+        let tunable = &TUNABLES[index];
+        if !(tunable.min..=tunable.max).contains(&value) {
+            return Err(format!(
+                "{name} is {value}, allowed are {} to {} ({})",
+                tunable.min, tunable.max, tunable.unit
+            ));
+        }
+        self.tunables[index] = value;
+        Ok(())
+    }
+
+    /// Requests a `relax_domain_level`. Whether a machine has it is seen when its domains are built.
+    pub(crate) fn relax_domain_level(&mut self, level: i32) {
+        self.tunables[Tunable::relax_domain_level as usize] = i64::from(level);
+    }
+
+    /// Sets a cost of the machine.
+    ///
+    /// # Errors
+    /// There is no such cost, or the value is out of its range.
+    pub(crate) fn cost(&mut self, name: &str, value: i64) -> Result<(), String> {
+        // below every range: refused with the range that is allowed
+        let Ok(value) = u64::try_from(value) else {
+            return match Costs::field(name) {
+                Some(field) => Err(format!("{name} is {value}, allowed are {} to {}", field.min, field.max)),
+                None => Costs::default().set(name, 0),
+            };
+        };
+        Costs::default().set(name, value)?;
+        self.costs.retain(|(other, _)| other != name);
+        self.costs.push((name.into(), value));
+        Ok(())
+    }
+
+    /// The features that are on, in the order of the table.
+    pub(crate) fn features(&self) -> impl Iterator<Item = &'static str> {
+        let features = self.settings().features;
+        FEATURES.iter().enumerate().filter(move |(i, _)| features >> i & 1 == 1).map(|(_, f)| f.name)
+    }
+
+    /// What is not as in the profile and the machine file.
+    pub(crate) fn deviations(&self) -> Vec<String> {
+        let features = self.settings().features;
+        let changed = features ^ self.profile.features();
+        let switched = FEATURES.iter().enumerate().filter(|(i, _)| changed >> i & 1 == 1).map(|(i, f)| {
+            let off = features >> i & 1 == 0;
+            format!("{}{}", if off { "NO_" } else { "" }, f.name)
+        });
+        let tunables = TUNABLES
+            .iter()
+            .zip(self.tunables)
+            .filter(|(t, value)| t.default != *value)
+            .map(|(t, value)| format!("{}={value}", t.name));
+        let costs = self.costs.iter().map(|(name, value)| format!("{name}={value}"));
+        switched.chain(tunables).chain(costs).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_what_differs_from_the_profile() {
+        let mut policy = Policy::new(profile("linux-6.5").unwrap());
+        assert!(policy.deviations().is_empty());
+        policy.sched_feat("NO_SIS_UTIL").unwrap();
+        policy.sched_feat("UTIL_EST").unwrap(); // on already
+        policy.set("nr_migrate", 8).unwrap();
+        policy.cost("tick_ns", 0).unwrap();
+        policy.cost("tick_ns", 2000).unwrap();
+        assert_eq!(policy.deviations(), ["NO_SIS_UTIL", "nr_migrate=8", "tick_ns=2000"]);
+        policy.sched_feat("SIS_UTIL").unwrap();
+        assert_eq!(policy.deviations(), ["nr_migrate=8", "tick_ns=2000"]);
+    }
+
+    #[test]
+    fn what_was_switched_stays_when_the_profile_changes() {
+        let mut policy = Policy::new(profile("linux-6.5").unwrap());
+        policy.sched_feat("UTIL_EST").unwrap(); // on in 6.5, off in 4.8
+        policy.sched_feat("NO_WA_IDLE").unwrap();
+        policy.profile = profile("linux-4.8").unwrap();
+        assert_eq!(policy.deviations(), ["UTIL_EST", "NO_WA_IDLE"]);
+    }
+
+    #[test]
+    fn every_profile_is_a_kernel_version_and_says_if_its_queue_is_missing() {
+        let missing: Vec<_> =
+            Profile::ALL.into_iter().filter(|name| stand_in(profile(name).unwrap()).is_some()).collect();
+        assert_eq!(missing, ["linux-4.8", "linux-5.5", "linux-6.5"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! What `coreward run` says about a run. Nothing in it depends on the host or the time of day.
+
+use std::io::Write;
+
+use anyhow::Result;
+use coreward_engine::Outcome;
+use coreward_metrics::{Metric, Metrics};
+use coreward_policy::{Reason, TUNABLES};
+use coreward_workload::{Scale, Workload};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::cli::Simulated;
+use crate::policy::{self, Policy};
+use crate::scale;
+use crate::setup::Host;
+
+/// A run and its results. Serializes as the output of `coreward run --json`.
+#[derive(Serialize)]
+pub(crate) struct Report<'a> {
+    machine: &'a str,
+    workload: &'a str,
+    profile: &'static str,
+    /// The features that are on.
+    features: Vec<&'static str>,
+    tunables: Map<String, Value>,
+    /// The costs that do not have the machine's value.
+    costs: Map<String, Value>,
+    task_group: bool,
+    seed: u64,
+    scale: Value,
+    metrics: &'a Metrics,
+    reasons: Map<String, Value>,
+    notes: Vec<String>,
+    #[serde(skip)]
+    policy: &'a Policy,
+    #[serde(skip)]
+    counts: Vec<(Reason, u64)>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(
+        host: &'a Host,
+        workload: &'a Workload,
+        args: &Simulated,
+        outcome: &'a Outcome,
+    ) -> Self {
+        let policy = &host.policy;
+        let counts: Vec<_> = outcome.reasons().collect();
+        let tunables = TUNABLES.iter().zip(policy.tunables);
+        let notes = [policy::stand_in(policy.profile), scaled(args.scale)];
+        Report {
+            machine: &host.machine.name,
+            workload: &workload.name,
+            profile: policy.profile.name(),
+            features: policy.features().collect(),
+            tunables: tunables.map(|(t, value)| (t.name.into(), value.into())).collect(),
+            costs: policy.costs.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
+            task_group: host.task_group,
+            seed: args.seed,
+            scale: as_number(args.scale),
+            metrics: &outcome.metrics,
+            reasons: counts.iter().map(|(reason, n)| (reason.name().into(), (*n).into())).collect(),
+            notes: notes.into_iter().flatten().collect(),
+            policy,
+            counts,
+        }
+    }
+
+    /// The report for people.
+    pub(crate) fn text(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "machine   {}", self.machine)?;
+        writeln!(out, "workload  {}", self.workload)?;
+        writeln!(out, "profile   {}", self.profile)?;
+        let mut changed = self.policy.deviations();
+        if !self.task_group {
+            changed.push("root task group".into());
+        }
+        if !changed.is_empty() {
+            writeln!(out, "changed   {}", changed.join(", "))?;
+        }
+        writeln!(out, "seed      {}", self.seed)?;
+        for note in &self.notes {
+            writeln!(out, "note      {note}")?;
+        }
+        writeln!(out)?;
+        self.metrics_table(out)?;
+        writeln!(out)?;
+        self.reasons_table(out)
+    }
+
+    fn metrics_table(&self, out: &mut dyn Write) -> Result<()> {
+        let width = self.metrics.iter().map(|(metric, _)| metric.name().len()).max().unwrap_or(0);
+        for (metric, value) in self.metrics.iter() {
+            let line = format!("{:width$} {:>16} {}", metric.name(), number(metric, value), metric.unit());
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn reasons_table(&self, out: &mut dyn Write) -> Result<()> {
+        let total: u64 = self.counts.iter().map(|(_, n)| n).sum();
+        writeln!(out, "{:>14} {:>7}  decision", "count", "share")?;
+        for (reason, n) in &self.counts {
+            let share = *n as f64 * 100.0 / total as f64;
+            writeln!(out, "{n:>14} {share:>6.2}%  {}", reason.text())?;
+        }
+        Ok(())
+    }
+}
+
+/// A value with as many decimals as its unit deserves.
+fn number(metric: Metric, value: f64) -> String {
+    match metric.unit() {
+        "s" => format!("{value:.6}"),
+        "us" => format!("{value:.3}"),
+        "" if value.fract() == 0.0 => format!("{value:.0}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// What the reader of a shortened run's figures has to know.
+pub(crate) fn scaled(scale: Scale) -> Option<String> {
+    (scale != Scale::FULL).then(|| {
+        format!(
+            "scaled: {} of the workload's loops were run; counts and times are of that part, \
+             runtime_extrapolated_s is an extrapolation to the whole",
+            scale::text(scale)
+        )
+    })
+}
+
+fn as_number(scale: Scale) -> Value {
+    serde_json::from_str(&scale::text(scale)).expect("a decimal number")
+}

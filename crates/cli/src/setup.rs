@@ -1,0 +1,83 @@
+//! From names to a simulation that can be run.
+
+use anyhow::{Context, Result};
+use coreward_engine::{Outcome, Settings, Simulation, Trace};
+use coreward_machine::{DomainOptions, Machine, Topology};
+use coreward_policy::Tunable;
+use coreward_workload::Workload;
+
+use crate::cli::Simulated;
+use crate::policy::{self, Policy};
+
+/// Simulated time after which a run is given up unless the user says otherwise, in s.
+pub(crate) const TIME_LIMIT_S: u64 = 1000;
+
+/// A machine under a policy: what runs of one side of a comparison have in common.
+pub(crate) struct Host {
+    pub(crate) machine: Machine,
+    pub(crate) topology: Topology,
+    pub(crate) policy: Policy,
+    pub(crate) task_group: bool,
+    pub(crate) time_limit_s: u64,
+}
+
+impl Host {
+    /// Applies a policy to a machine: its costs, and its request for a `relax_domain_level`.
+    ///
+    /// # Errors
+    /// The machine has no such level.
+    pub(crate) fn new(mut machine: Machine, policy: Policy) -> Result<Host> {
+        for (name, value) in &policy.costs {
+            machine.costs.set(name, *value).map_err(anyhow::Error::msg)?;
+        }
+        let names = policy::kernel(policy.profile);
+        let request = policy.tunables[Tunable::relax_domain_level as usize];
+        let options = DomainOptions {
+            // a request that is no i32 cannot come from the command line, and its range is checked in files
+            relax_domain_level: i32::try_from(request).ok(),
+            relax_semantics: names.relax_semantics(),
+            names,
+        };
+        let topology = Topology::build(&machine, &options)?;
+        Ok(Host { machine, topology, policy, task_group: true, time_limit_s: TIME_LIMIT_S })
+    }
+
+    /// Runs a workload to its end.
+    ///
+    /// # Errors
+    /// The workload is stuck or does not end in time, or the policy has no room for the machine.
+    pub(crate) fn run(&self, workload: &Workload, seed: u64, trace: &mut dyn Trace) -> Result<Outcome> {
+        let settings = Settings {
+            policy: self.policy.settings(),
+            seed,
+            task_group: self.task_group,
+            limit_ns: self.time_limit_s * 1_000_000_000,
+        };
+        let simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
+        Ok(simulation.run()?)
+    }
+}
+
+/// The host and the workload that the command line names.
+pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
+    let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
+    let mut policy = Policy::new(policy::profile(&args.profile).map_err(named("--profile"))?);
+    for feature in &args.sched_feat {
+        policy.sched_feat(feature).map_err(named("--sched-feat"))?;
+    }
+    for set in &args.set {
+        policy.set(&set.name, set.value).map_err(named("--set"))?;
+    }
+    for cost in &args.cost {
+        policy.cost(&cost.name, cost.value).map_err(named("--cost"))?;
+    }
+    if let Some(level) = args.relax_domain_level {
+        policy.relax_domain_level(level);
+    }
+    let workload = coreward_workload::parse(&args.workload, args.scale)?;
+    let machine = Machine::load(&args.machine).context("--machine")?;
+    let mut host = Host::new(machine, policy)?;
+    host.task_group = !args.root_group;
+    host.time_limit_s = args.time_limit;
+    Ok((host, workload))
+}

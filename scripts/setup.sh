@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Sees that the tools are there that building (setup.sh build) or testing (setup.sh check) needs.
+# On Debian, root gets what is missing installed; everybody else is told what it is.
+set -eu
+
+# The rust-version of Cargo.toml.
+RUST_MAJOR=1 RUST_MINOR=85
+
+PATH="${HOME:-/root}/.cargo/bin:$PATH"
+
+case "${1:-}" in
+build | check) purpose=$1 ;;
+*)
+	echo "usage: setup.sh build|check" >&2
+	exit 1
+	;;
+esac
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+have_libc_headers() {
+	echo '#include <stdio.h>' | cc -E -x c - >/dev/null 2>&1
+}
+
+have_clang() { have clang-19 || have clang; }
+
+# Does this version ("1.85.0") do?
+recent_rust() {
+	major=${1%%.*}
+	rest=${1#*.}
+	minor=${rest%%.*}
+	[ "$major" -gt "$RUST_MAJOR" ] || { [ "$major" -eq "$RUST_MAJOR" ] && [ "$minor" -ge "$RUST_MINOR" ]; }
+} 2>/dev/null
+
+have_cargo() { have cargo && recent_rust "$(cargo --version 2>/dev/null | cut -d' ' -f2)"; }
+have_rustfmt() { cargo fmt --version >/dev/null 2>&1; }
+have_clippy() { cargo clippy --version >/dev/null 2>&1; }
+
+# One line for each thing that is missing: Debian's package, then what it is.
+missing() {
+	have cc || echo "gcc a C compiler (cc)"
+	have_libc_headers || echo "libc6-dev the headers of the C library"
+	have make || echo "make make"
+	have_cargo || echo "cargo cargo and rustc $RUST_MAJOR.$RUST_MINOR or later"
+	[ "$purpose" = check ] || return 0
+	have_rustfmt || echo "rustfmt rustfmt (cargo fmt)"
+	have_clippy || echo "rust-clippy clippy (cargo clippy)"
+	have_clang || echo "clang-19 clang with the BPF target, to check that the policy compiles for it"
+}
+
+stop() {
+	echo "setup: missing:" >&2
+	missing | sed 's/^[^ ]* /setup:   /' >&2
+	echo "setup: $1" >&2
+	exit 1
+}
+
+# The version of Debian's package that would be installed.
+candidate() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p'; }
+
+install() {
+	for package in "$@"; do
+		case $package in
+		cargo)
+			if recent_rust "$(candidate cargo)"; then
+				apt-get install -y --no-install-recommends cargo ca-certificates
+			elif candidate rustup | grep -q '^[0-9]'; then
+				apt-get install -y --no-install-recommends rustup ca-certificates
+				rustup toolchain install stable --profile minimal -c rustfmt -c clippy
+			elif have rustup; then
+				rustup toolchain install stable --profile minimal -c rustfmt -c clippy
+			else
+				stop "this Debian's cargo is $(candidate cargo), too old: install Rust from https://rustup.rs"
+			fi
+			;;
+		rustfmt | rust-clippy)
+			# parts of a toolchain come with it: Debian's with Debian's, rustup's with rustup's
+			if have rustup; then
+				rustup component add "${package#rust-}"
+			else
+				apt-get install -y --no-install-recommends "$package"
+			fi
+			;;
+		clang-19)
+			apt-get install -y --no-install-recommends clang-19 ||
+				apt-get install -y --no-install-recommends clang
+			;;
+		*) apt-get install -y --no-install-recommends "$package" ;;
+		esac
+	done
+}
+
+[ -n "$(missing)" ] || exit 0
+have apt-get && [ -r /etc/debian_version ] || stop "this is not Debian: install them, then try again"
+[ "$(id -u)" -eq 0 ] || stop "only root can install them: do that, or run this as root"
+
+export DEBIAN_FRONTEND=noninteractive
+echo "setup: installing what is missing" >&2
+apt-get update -q >&2
+# shellcheck disable=SC2046 # package names are words
+install $(missing | cut -d' ' -f1) >&2
+[ -z "$(missing)" ] || stop "they could not be installed"
