@@ -60,14 +60,14 @@ impl Simulation<'_> {
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
     fn channel_work(&mut self, cpu: usize, channel: u32, entry: u64, bytes: u32, read: bool) -> Work {
         let m = self.moment(cpu);
-        let rate = self.rate(cpu);
+        let rate = self.cpus[cpu].rate;
         let ch = &mut self.channels[channel as usize];
         let op_ns = if ch.is_pipe() { self.costs.pipe_op_ns } else { self.costs.socket_op_ns };
         let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let mut data_ns = 0;
         if read {
-            let lines = u64::from(bytes).div_ceil(self.line_bytes);
-            data_ns = lines * self.distances.transfer(ch.writer_cpu, cpu) * 100 / self.costs.mlp_pct.max(1);
+            let lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
+            data_ns = self.distances.fetch(ch.writer_cpu, cpu, lines);
         } else {
             ch.writer_cpu = cpu;
         }

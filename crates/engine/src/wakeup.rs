@@ -197,7 +197,7 @@ impl Simulation<'_> {
 
     /// Moves lines that `from` has modified to `to`, which waits for them.
     fn fetch_lines(&mut self, from: usize, to: usize, lines: u64) {
-        let ns = lines * self.distances.transfer(from, to) * 100 / self.costs.mlp_pct.max(1);
+        let ns = self.distances.fetch(from, to, lines);
         self.counters.time.transfer += ns;
         self.charge_stall(to, ns);
     }
