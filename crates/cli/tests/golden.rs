@@ -1,17 +1,32 @@
 //! What the listing commands print, and what the help says.
+//!
+//! `COREWARD_BLESS=1 cargo test -p coreward --test golden` rewrites the files in `golden/`, for a look at their diff.
 
 mod common;
 
+use std::path::Path;
+use std::{env, fs};
+
 use common::{coreward, stdout};
+
+/// Compares what a command prints with a file.
+fn golden(name: &str, args: &[&str]) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let text = stdout(args);
+    if env::var_os("COREWARD_BLESS").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    assert_eq!(text, fs::read_to_string(&file).unwrap(), "{args:?}");
+}
 
 #[test]
 fn machines() {
-    assert_eq!(stdout(&["machines"]), include_str!("golden/machines.txt"));
+    golden("machines.txt", &["machines"]);
 }
 
 #[test]
 fn features() {
-    assert_eq!(stdout(&["features"]), include_str!("golden/features.txt"));
+    golden("features.txt", &["features"]);
     let old = stdout(&["features", "--profile", "linux-4.8"]);
     let util_est = old.lines().find(|line| line.starts_with("UTIL_EST ")).unwrap();
     assert_eq!(util_est.split_whitespace().collect::<Vec<_>>()[1..3], ["off", "on"], "4.8, and the default");
@@ -22,7 +37,7 @@ fn features() {
 fn domains() {
     let args =
         ["domains", "e5-2680v3-2s", "--profile", "linux-6.8", "--relax-domain-level", "2", "--schedstat"];
-    assert_eq!(stdout(&args), include_str!("golden/domains.txt"));
+    golden("domains.txt", &args);
 }
 
 #[test]
