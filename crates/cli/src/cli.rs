@@ -140,7 +140,7 @@ pub(crate) struct Simulated {
     pub(crate) relax_domain_level: Option<i32>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+          value_parser = clap::value_parser!(u64).range(1..=crate::setup::MAX_TIME_LIMIT_S))]
     pub(crate) time_limit: u64,
 }
 

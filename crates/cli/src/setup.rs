@@ -11,6 +11,8 @@ use crate::policy::{self, Policy};
 
 /// Simulated time after which a run is given up unless the user says otherwise, in s.
 pub(crate) const TIME_LIMIT_S: u64 = 1000;
+/// The largest limit, in s.
+pub(crate) const MAX_TIME_LIMIT_S: u64 = 1_000_000;
 
 /// A machine under a policy: what runs of one side of a comparison have in common.
 pub(crate) struct Host {
@@ -33,7 +35,7 @@ impl Host {
         let names = policy::kernel(policy.profile);
         let request = policy.tunables[Tunable::relax_domain_level as usize];
         let options = DomainOptions {
-            // a request that is no i32 cannot come from the command line, and its range is checked in files
+            // the ranges of the option and of the tunable are within i32
             relax_domain_level: i32::try_from(request).ok(),
             relax_semantics: names.relax_semantics(),
             names,
