@@ -106,9 +106,13 @@ impl Ready {
             coreward_workload::parse(&workload.text, scale).with_context(|| workload.place.clone())?;
         let machine = Machine::load(&machine.text).with_context(|| machine.place.clone())?;
         let host = |side: &Side| -> Result<Host> {
-            let mut host = Host::new(machine.clone(), side.policy.clone())
+            let mut policy = side.policy.clone();
+            for cost in &args.cost {
+                policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
+            }
+            let mut host = Host::new(machine.clone(), policy)
                 .with_context(|| format!("{}: {}", path.display(), side.label))?;
-            host.task_group = experiment.task_group;
+            host.task_group_depth = args.task_group_depth.unwrap_or(experiment.task_group_depth);
             host.time_limit_s = experiment.time_limit_s;
             Ok(host)
         };

@@ -7,7 +7,7 @@
 //! source = "where it comes from"
 //! machine = "epyc-9654-2s"        # as for --machine
 //! workload = "hackbench -g 32"    # a benchmark's command line
-//! task_group = true               # false: in the root task group
+//! task_group_depth = 3           # task groups around the workload; 0: the root group
 //! scale = 0.005                   # part of the workload that is run, 1 if left out
 //! runs = 5                        # seeds per side
 //! seed = 1                        # the first one
@@ -39,6 +39,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
+use coreward_engine::Settings;
 use coreward_metrics::{Metric, Published};
 use coreward_policy::Profile;
 use coreward_workload::Scale;
@@ -73,7 +74,7 @@ pub struct Experiment {
     pub(crate) description: Option<String>,
     pub(crate) machine: Named,
     pub(crate) workload: Named,
-    pub(crate) task_group: bool,
+    pub(crate) task_group_depth: u32,
     pub(crate) scale: Scale,
     pub(crate) runs: u32,
     pub(crate) time_limit_s: u64,
@@ -109,7 +110,7 @@ struct RawExperiment {
     source: Option<String>,
     machine: Spanned<String>,
     workload: Spanned<String>,
-    task_group: Option<bool>,
+    task_group_depth: Option<Spanned<i64>>,
     scale: Option<Spanned<f64>>,
     runs: Option<Spanned<i64>>,
     seed: Option<u64>,
@@ -194,7 +195,7 @@ impl Experiment {
             title: raw.title,
             source: raw.source,
             description: raw.description,
-            task_group: raw.task_group.unwrap_or(true),
+            task_group_depth: source.depth(raw.task_group_depth.as_ref())?,
             headline: raw.headline,
             published: raw.published,
         })
@@ -242,6 +243,16 @@ impl Source<'_> {
         let Some(raw) = raw else { return Ok(Scale::FULL) };
         // the shortest decimal that reads back as this number is what stands in the file
         scale::parse(&raw.get_ref().to_string()).map_err(|what| self.at(raw, "scale", &what))
+    }
+
+    /// A depth of task groups.
+    fn depth(&self, raw: Option<&Spanned<i64>>) -> Result<u32, ExperimentError> {
+        let Some(raw) = raw else { return Ok(Settings::LOGIN_SESSION_DEPTH) };
+        let depth = u32::try_from(*raw.get_ref()).ok().filter(|depth| *depth <= Settings::MAX_DEPTH);
+        depth.ok_or_else(|| {
+            let what = format!("task_group_depth is {}, allowed are 0 to {}", raw.get_ref(), Settings::MAX_DEPTH);
+            self.at(raw, "task_group_depth", &what)
+        })
     }
 
     /// A number from 1 to `max`.

@@ -19,7 +19,7 @@ pub(crate) struct Host {
     pub(crate) machine: Machine,
     pub(crate) topology: Topology,
     pub(crate) policy: Policy,
-    pub(crate) task_group: bool,
+    pub(crate) task_group_depth: u32,
     pub(crate) time_limit_s: u64,
 }
 
@@ -41,7 +41,7 @@ impl Host {
             names,
         };
         let topology = Topology::build(&machine, &options)?;
-        Ok(Host { machine, topology, policy, task_group: true, time_limit_s: TIME_LIMIT_S })
+        Ok(Host { machine, topology, policy, task_group_depth: Settings::LOGIN_SESSION_DEPTH, time_limit_s: TIME_LIMIT_S })
     }
 
     /// Runs a workload to its end.
@@ -52,7 +52,7 @@ impl Host {
         let settings = Settings {
             policy: self.policy.settings(),
             seed,
-            task_group: self.task_group,
+            task_group_depth: self.task_group_depth,
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
         let simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
@@ -79,7 +79,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let workload = coreward_workload::parse(&args.workload, args.scale)?;
     let machine = Machine::load(&args.machine).context("--machine")?;
     let mut host = Host::new(machine, policy)?;
-    host.task_group = !args.root_group;
+    host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;
     Ok((host, workload))
 }

@@ -61,7 +61,7 @@ fn runs() {
         &["--sched-feat", "NO_WAKEUP_PREEMPTION"],
         &["--set", "base_slice_ns=100000"],
         &["--cost", "pipe_op_ns=0"],
-        &["--root-group"],
+        &["--task-group-depth", "0"],
         &["--relax-domain-level", "0"],
     ] {
         assert_ne!(run(options)["metrics"], once["metrics"], "{options:?}");

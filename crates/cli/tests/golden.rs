@@ -99,7 +99,7 @@ fn a_run_reports_what_was_run() {
         "features",
         "tunables",
         "costs",
-        "task_group",
+        "task_group_depth",
         "seed",
         "scale",
         "metrics",
