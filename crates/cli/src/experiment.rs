@@ -250,7 +250,8 @@ impl Source<'_> {
         let Some(raw) = raw else { return Ok(Settings::LOGIN_SESSION_DEPTH) };
         let depth = u32::try_from(*raw.get_ref()).ok().filter(|depth| *depth <= Settings::MAX_DEPTH);
         depth.ok_or_else(|| {
-            let what = format!("task_group_depth is {}, allowed are 0 to {}", raw.get_ref(), Settings::MAX_DEPTH);
+            let what =
+                format!("task_group_depth is {}, allowed are 0 to {}", raw.get_ref(), Settings::MAX_DEPTH);
             self.at(raw, "task_group_depth", &what)
         })
     }

@@ -41,7 +41,13 @@ impl Host {
             names,
         };
         let topology = Topology::build(&machine, &options)?;
-        Ok(Host { machine, topology, policy, task_group_depth: Settings::LOGIN_SESSION_DEPTH, time_limit_s: TIME_LIMIT_S })
+        Ok(Host {
+            machine,
+            topology,
+            policy,
+            task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+            time_limit_s: TIME_LIMIT_S,
+        })
     }
 
     /// Runs a workload to its end.

@@ -28,13 +28,32 @@ fn main() {
     let seeds: u64 = std::env::var("SEEDS").map_or(2, |s| s.parse().unwrap());
     let (machine, topology, workload) = (&machine, &topology, &workload);
     for f in runs {
-        let hs: Vec<_> = std::thread::scope(|sc| (0..seeds).map(|seed| sc.spawn(move || {
-            let s = Settings { policy: PolicySettings { features: f, tunables: default_tunables() }, seed, task_group_depth: tg, limit_ns: 1_000_000_000_000 };
-            Simulation::new(machine, topology, workload, &s, &mut NoTrace).unwrap().run().unwrap()
-        })).collect::<Vec<_>>().into_iter().map(|h| h.join().unwrap()).collect());
-        for (m, _) in hs[0].metrics.iter() { let v: f64 = hs.iter().map(|o| o.metrics.get(m).unwrap()).sum::<f64>() / seeds as f64; print!("{}={:.4} ", m.name(), v); }
+        let hs: Vec<_> = std::thread::scope(|sc| {
+            (0..seeds)
+                .map(|seed| {
+                    sc.spawn(move || {
+                        let s = Settings {
+                            policy: PolicySettings { features: f, tunables: default_tunables() },
+                            seed,
+                            task_group_depth: tg,
+                            limit_ns: 1_000_000_000_000,
+                        };
+                        Simulation::new(machine, topology, workload, &s, &mut NoTrace).unwrap().run().unwrap()
+                    })
+                })
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|h| h.join().unwrap())
+                .collect()
+        });
+        for (m, _) in hs[0].metrics.iter() {
+            let v: f64 = hs.iter().map(|o| o.metrics.get(m).unwrap()).sum::<f64>() / seeds as f64;
+            print!("{}={:.4} ", m.name(), v);
+        }
         println!();
-        for (r, n) in hs[0].reasons() { print!("{}={} ", r.name(), n); }
+        for (r, n) in hs[0].reasons() {
+            print!("{}={} ", r.name(), n);
+        }
         println!();
     }
 }

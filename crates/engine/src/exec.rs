@@ -178,7 +178,15 @@ impl Simulation<'_> {
     }
 
     /// What a transfer leads to: wakeups, and the task blocks or has done its op.
-    fn end_transfer(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32, did: Transfer, wrote: bool) -> bool {
+    fn end_transfer(
+        &mut self,
+        cpu: usize,
+        id: u32,
+        channel: u32,
+        bytes: u32,
+        did: Transfer,
+        wrote: bool,
+    ) -> bool {
         let t = &mut self.tasks[id as usize];
         t.done_bytes += did.bytes;
         let done = t.done_bytes == bytes;
@@ -186,6 +194,9 @@ impl Simulation<'_> {
         let wake_next = did.wake_next && t.in_syscall;
         self.wake_channel(cpu, channel, Transfer { wake_next, ..did }, wrote);
         if done {
+            if !wrote && channel >= self.workload.first_message_channel {
+                self.counters.messages += 1;
+            }
             self.tasks[id as usize].advance();
             return true;
         }
@@ -195,7 +206,8 @@ impl Simulation<'_> {
 
     /// Wakes who waits on a channel after a write (or a read).
     fn wake_channel(&mut self, cpu: usize, channel: u32, did: Transfer, wrote: bool) {
-        let (other, own) = if wrote { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
+        let (other, own) =
+            if wrote { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
         let ch = channel as usize;
         if did.wake_other {
             let all = !self.channels[ch].is_pipe();

@@ -293,7 +293,7 @@ impl<'a> Simulation<'a> {
         self.settle_busy();
         self.settle_conservation();
         let runtime = self.now - self.marked_start.unwrap_or(START_NS);
-        let metrics = self.counters.metrics(runtime, self.workload.messages, self.workload.extrapolation);
+        let metrics = self.counters.metrics(runtime, self.workload.unscaled_messages);
         Measured { metrics, reasons: self.counters.reasons.clone(), latency: self.counters.latency.clone() }
     }
 
