@@ -25,14 +25,11 @@ impl Simulation<'_> {
         self.begin_segment(cpu, Activity::Task, work);
     }
 
-    fn op(&mut self, task: usize) -> Option<Op> {
-        let t = &mut self.tasks[task];
-        t.op(&self.workload.programs[t.program as usize])
-    }
-
     /// What the task's next op takes. Its effect comes at the end, in [`Self::finish_op`].
     fn op_work(&mut self, cpu: usize, task: usize) -> Work {
-        let Some(op) = self.op(task) else {
+        let t = &mut self.tasks[task];
+        t.fetch_op(&self.workload.programs[t.program as usize]);
+        let Some(op) = t.op else {
             return self.jittered(self.costs.exit_ns);
         };
         let t = &self.tasks[task];
@@ -53,7 +50,7 @@ impl Simulation<'_> {
             Op::Spawn { .. } => self.jittered(entry + self.costs.fork_ns),
             Op::Sleep { .. } | Op::Poll { .. } | Op::Yield | Op::WaitChildren => self.jittered(entry),
             Op::MarkStart | Op::MarkEnd => Work::default(),
-            Op::Repeat { .. } | Op::End => unreachable!("Task::op follows loops"),
+            Op::Repeat { .. } | Op::End => unreachable!("Task::fetch_op follows loops"),
         }
     }
 
@@ -96,8 +93,7 @@ impl Simulation<'_> {
     /// The current task of `cpu` has done its op: its effect, and what comes next.
     pub(crate) fn finish_op(&mut self, cpu: usize) {
         let id = self.cpus[cpu].curr.expect("a task's segment has a task");
-        let task = id as usize;
-        let goes_on = match self.op(task) {
+        let goes_on = match self.tasks[id as usize].op {
             None => {
                 self.exit(cpu, id);
                 false
@@ -152,7 +148,7 @@ impl Simulation<'_> {
                 self.yield_task(cpu, id);
                 return false;
             }
-            Op::Repeat { .. } | Op::End => unreachable!("Task::op follows loops"),
+            Op::Repeat { .. } | Op::End => unreachable!("Task::fetch_op follows loops"),
         }
         self.tasks[task].advance();
         true

@@ -42,6 +42,8 @@ pub(crate) struct Task {
     /// First channel of its relative operands.
     pub(crate) base: u32,
     pc: u32,
+    /// The op that it is at; None at the end of its program.
+    pub(crate) op: Option<Op>,
     loops: [Loop; MAX_DEPTH],
     depth: u8,
     /// The current op has entered the kernel and blocked there.
@@ -88,6 +90,7 @@ impl Task {
             program,
             base,
             pc: 0,
+            op: None,
             loops: [Loop::default(); MAX_DEPTH],
             depth: 0,
             in_syscall: false,
@@ -101,21 +104,21 @@ impl Task {
         }
     }
 
-    /// The op to do now, with loops followed; None at the end of the program.
+    /// Follows loops to the op to do now, which then stands in `op`.
     #[inline]
-    pub(crate) fn op(&mut self, ops: &[Op]) -> Option<Op> {
-        loop {
-            match *ops.get(self.pc as usize)? {
-                Op::Repeat { times } => {
+    pub(crate) fn fetch_op(&mut self, ops: &[Op]) {
+        self.op = loop {
+            match ops.get(self.pc as usize) {
+                Some(Op::Repeat { times }) => {
                     self.pc += 1;
-                    if times == 0 {
+                    if *times == 0 {
                         self.skip_body(ops);
                     } else {
-                        self.loops[self.depth as usize] = Loop { body: self.pc, left: times };
+                        self.loops[self.depth as usize] = Loop { body: self.pc, left: *times };
                         self.depth += 1;
                     }
                 }
-                Op::End => {
+                Some(Op::End) => {
                     let innermost = &mut self.loops[self.depth as usize - 1];
                     innermost.left -= 1;
                     if innermost.left > 0 {
@@ -125,7 +128,7 @@ impl Task {
                         self.pc += 1;
                     }
                 }
-                op => return Some(op),
+                op => break op.copied(),
             }
         }
     }
@@ -165,9 +168,11 @@ mod tests {
             .build();
         let mut t = Task::new(0, 0, 0, 0, None, 0, 1);
         let mut seen = Vec::new();
-        while let Some(Op::Run { ns }) = t.op(&ops) {
+        t.fetch_op(&ops);
+        while let Some(Op::Run { ns }) = t.op {
             seen.push(ns);
             t.advance();
+            t.fetch_op(&ops);
         }
         assert_eq!(seen, [1, 2, 3, 3, 3, 2, 3, 3, 3, 4]);
     }
