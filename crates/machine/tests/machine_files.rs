@@ -108,7 +108,8 @@ fn round_trip_of_presets_and_specials() {
     }
     let mut machine = read("shape = \"8c\"\ncluster_cores = 4\n[capacity]\n\"0-3\" = 512\n");
     machine.name = "a \"name\"".to_owned();
-    machine.description = "tab\t, umlaut ü, back\\slash".to_owned();
+    machine.description = "tab\t, umlaut ü, back\\slash, 'quotes', new\nline, \u{7f}".to_owned();
+    machine.sources.insert("a 'quoted' \\ \"key\"".to_owned(), "s".to_owned());
     machine.idle_states.clear();
     assert_eq!(read(&machine.to_toml()), machine);
     machine.idle_states.push(IdleState {
