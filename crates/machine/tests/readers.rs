@@ -364,7 +364,14 @@ fn hostile_xml() {
     }
     assert_eq!(
         hwloc("<!DOCTYPE t [<!ENTITY a \"<b><b>\">]><topology>&a;</topology>").unwrap_err().to_string(),
-        "t.xml: entity definitions are not supported"
+        "t.xml: a document type with definitions of its own is not supported"
+    );
+    // A quoted `>` does not end the document type, so that what follows it hides no tags.
+    let hidden = format!("<!DOCTYPE t SYSTEM \"a><!--\"><t>{}", "<object>".repeat(20_000));
+    assert_eq!(hwloc(&hidden).unwrap_err().to_string(), deep);
+    assert_eq!(
+        hwloc("<topology xmlns:a=\"b\"/>").unwrap_err().to_string(),
+        "t.xml: namespaces are not supported"
     );
     let attributes: String = (0..1000).map(|n| format!(" a{n}=''")).collect();
     assert_eq!(
