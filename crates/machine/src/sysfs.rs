@@ -10,7 +10,7 @@ use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::files;
 use crate::machine::{Arch, IdleState, Machine, Place};
-use crate::online::{Online, parse_distances};
+use crate::online::{Online, parse_capacity, parse_distances};
 use crate::toml_read::{MAX_CACHE_BYTES, MAX_IDLE_NS, parse_bytes};
 
 type Result<T> = std::result::Result<T, MachineError>;
@@ -31,7 +31,8 @@ pub(crate) fn read(root: &Path) -> Result<Machine> {
         found.places.insert(cpu, place);
         let file = tree.dir(cpu).join("cpu_capacity");
         if let Some(text) = optional(&file)? {
-            found.set_capacity(cpu, &text, &file.display().to_string())?;
+            let capacity = parse_capacity(&text).map_err(|what| invalid(&file, what))?;
+            found.capacities.insert(cpu, capacity);
         }
     }
     tree.distances(&nodes, &mut found)?;

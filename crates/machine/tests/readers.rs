@@ -260,6 +260,16 @@ fn hwloc_of_an_asymmetric_amd_machine() {
     assert_eq!(machine.description, "AMD EPYC, 16 CPUs");
 }
 
+/// Finding the line of each capacity for each CPU took minutes.
+#[test]
+fn hwloc_of_many_kinds_and_cpus() {
+    let pus: String = (0..500).map(|cpu| format!("<object type=\"PU\" os_index=\"{cpu}\"/>")).collect();
+    let cpuset = ["0xffffffff"; 16].join(",");
+    let kind = format!("<cpukind cpuset=\"{cpuset}\"><info name=\"LinuxCapacity\" value=\"5\"/></cpukind>");
+    let machine = hwloc(&format!("<topology version=\"2.0\">{pus}{}</topology>", kind.repeat(1000))).unwrap();
+    assert_eq!(machine.cpus[499].capacity, 5);
+}
+
 #[test]
 fn hwloc_without_caches_or_nodes() {
     let text = "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"Package\">\
