@@ -214,7 +214,9 @@ impl<'a, 'input> Reader<'a, 'input> {
         let size = |node: &Element, attribute: &str| match node.attribute(attribute) {
             // hwloc writes 0 for what it does not know.
             None | Some("0") => Ok(None),
-            Some(_) => self.number(node, attribute, MAX_CACHE_BYTES).map(Some),
+            Some(_) => {
+                self.number(node, attribute, MAX_CACHE_BYTES).map(|bytes| Some(bytes).filter(|&b| b > 0))
+            }
         };
         let of_level = |level: u32| {
             let mut caches = self.elements("object").filter(|node| cache_level(node) == Some(level));

@@ -292,6 +292,13 @@ fn hwloc_l2_clusters() {
     assert_eq!(machine.caches.llc_bytes, 1024);
 }
 
+/// hwloc writes 0 for a size that it does not know; zeros before a number change nothing.
+#[test]
+fn hwloc_sizes_of_zero() {
+    let machine = hwloc(&TWO_NODES.replace("cache_size=\"16777216\"", "cache_size=\"00\"")).unwrap();
+    assert_eq!(machine.caches.llc_bytes, 32 << 20, "the default");
+}
+
 #[test]
 fn hwloc_errors() {
     let message = |text: &str| hwloc(text).unwrap_err().to_string();
