@@ -1,6 +1,6 @@
 //! The machine: what every reader produces and everything else uses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -13,6 +13,10 @@ use crate::{hwloc, presets, sysfs, toml_read};
 
 /// The largest number of NUMA nodes with CPUs.
 pub const MAX_NODES: usize = 64;
+
+/// The largest number of different NUMA distances, the local one included. Each makes a level of
+/// domains for every CPU.
+const MAX_DISTANCES: usize = 16;
 
 /// Full capacity: that of the biggest CPU at its highest frequency (`SCHED_CAPACITY_SCALE`).
 pub const CAPACITY_SCALE: u32 = 1024;
@@ -327,7 +331,7 @@ impl Machine {
 
     /// Checks everything that the readers do not check as they read.
     pub(crate) fn validate(&self, place: &str) -> Result<(), MachineError> {
-        let checks = [Self::check_counts, Self::check_nesting, Self::check_distances];
+        let checks = [Self::check_counts, Self::check_nesting, Self::check_distances, Self::check_line];
         let result = checks.iter().try_for_each(|check| check(self));
         result.map_err(|what| MachineError::invalid(place, what))
     }
@@ -397,7 +401,21 @@ impl Machine {
                 }
             }
         }
-        Ok(())
+        let different: BTreeSet<u32> = rows.iter().flatten().copied().collect();
+        match different.len() {
+            count if count > MAX_DISTANCES => {
+                Err(format!("{count} different distances, allowed are up to {MAX_DISTANCES}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Addresses are cut into lines by their lowest bits.
+    fn check_line(&self) -> Result<(), String> {
+        match self.caches.line_bytes {
+            bytes if bytes.is_power_of_two() => Ok(()),
+            bytes => Err(format!("caches.line_bytes is {bytes}, it must be a power of two")),
+        }
     }
 }
 

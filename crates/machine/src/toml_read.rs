@@ -400,9 +400,6 @@ impl Reader<'_> {
                 }
             };
             *slot = self.bytes(&key, figure)?;
-            if name == "line_bytes" && !(*slot).is_power_of_two() {
-                return Err(self.wrong(figure, format!("{key} is {slot}, it must be a power of two")));
-            }
         }
         machine.llc_bytes.fill(machine.caches.llc_bytes);
         for (&llc, &bytes) in &self.llc_bytes {

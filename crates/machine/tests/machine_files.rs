@@ -266,6 +266,12 @@ fn wrong_figures() {
         distances("[[11, 21], [21, 10]]"),
         "m.toml: distance of node 0 to itself is 11, it must be 10"
     );
+    let row = |from: u32| (0..12).map(|to| 10 + from.abs_diff(to) * (from + to)).collect::<Vec<u32>>();
+    let rows: Vec<_> = (0..12).map(row).collect();
+    assert_eq!(
+        message(&format!("shape = \"12n1c\"\ndistances = {rows:?}")),
+        "m.toml: 54 different distances, allowed are up to 16"
+    );
     let figure = |text: &str| message(&format!("shape = \"2c\"\n{text}"));
     assert_eq!(
         figure("[caches]\nl3_bytes = 1"),
@@ -277,7 +283,7 @@ fn wrong_figures() {
     );
     assert_eq!(
         figure("[caches]\nline_bytes = 65"),
-        "m.toml:3: caches.line_bytes is 65, it must be a power of two"
+        "m.toml: caches.line_bytes is 65, it must be a power of two"
     );
     assert!(
         figure("\n[costs]\ntik_ns = 1")

@@ -337,6 +337,10 @@ fn hwloc_errors() {
         changed("cache_size=\"16777216\"", "cache_size=\"big\""),
         "t.xml:12: cache_size is `big`, allowed are 0 to 17179869184"
     );
+    assert_eq!(
+        changed("cache_linesize=\"64\"", "cache_linesize=\"62\""),
+        "t.xml: caches.line_bytes is 62, it must be a power of two"
+    );
     assert_eq!(changed("10 21 21 10", "10 21 21"), "t.xml:59: 3 distances for 2 nodes");
     assert_eq!(changed("10 21 21 10", "10 9 21 10"), "t.xml:59: distance is `9`, allowed are 10 to 254");
     assert_eq!(
