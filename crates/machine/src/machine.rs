@@ -168,10 +168,10 @@ impl Machine {
         if let Some(machine) = presets::load(spec) {
             return machine;
         }
-        if let Some(dir) = spec.strip_prefix("sysfs:") {
+        if let Some(dir) = spec.strip_prefix("sysfs:").filter(|dir| !dir.is_empty()) {
             return sysfs::read(Path::new(dir));
         }
-        if let Some(file) = spec.strip_prefix("hwloc:") {
+        if let Some(file) = spec.strip_prefix("hwloc:").filter(|file| !file.is_empty()) {
             return Self::from_hwloc_str(file, &crate::files::read_text(Path::new(file))?);
         }
         if spec == "sysfs" {
