@@ -9,7 +9,7 @@ use crate::costs::Costs;
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::shape::{Numbering, Shape};
-use crate::{hwloc, presets, sysfs, toml_read};
+use crate::{files, hwloc, presets, sysfs, toml_read};
 
 /// The largest number of NUMA nodes with CPUs.
 pub const MAX_NODES: usize = 64;
@@ -172,13 +172,13 @@ impl Machine {
             return sysfs::read(Path::new(dir));
         }
         if let Some(file) = spec.strip_prefix("hwloc:").filter(|file| !file.is_empty()) {
-            return Self::from_hwloc_str(file, &crate::files::read_text(Path::new(file))?);
+            return Self::from_hwloc_str(file, &files::read_text(Path::new(file), files::HWLOC_KIB)?);
         }
         if spec == "sysfs" {
             return sysfs::read(Path::new("/sys"));
         }
         if spec.ends_with(".toml") {
-            return Self::from_toml_str(spec, &crate::files::read_text(Path::new(spec))?);
+            return Self::from_toml_str(spec, &files::read_text(Path::new(spec), files::MACHINE_KIB)?);
         }
         if spec.starts_with(|c: char| c.is_ascii_digit()) {
             return Self::from_shorthand(spec);
