@@ -18,7 +18,7 @@ command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 
 # Coverage needs an unstable compiler option, which a stable compiler takes with this.
 export RUSTC_BOOTSTRAP=1
-# The readers are safe Rust: AddressSanitizer would find nothing and take time and memory.
+# The readers are safe Rust: AddressSanitizer would find little, and take time and memory.
 build="--sanitizer none --fuzz-dir ."
 # The readers stand on the crates that the program is built with.
 cp ../Cargo.lock Cargo.lock
