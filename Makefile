@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo: build, and run the first experiment.  make check: all tests.  make bench: the engine's speed.
+# make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
 # Each of them first sees that the tools that it needs are there (scripts/setup.sh).
 
 CARGO ?= cargo
@@ -25,4 +26,11 @@ bench:
 	@sh scripts/setup.sh build
 	$(CARGO) bench --locked -p coreward-engine
 
-.PHONY: help demo check bench
+# Seconds for all fuzz targets together.
+FUZZ_SECONDS ?= 600
+
+fuzz:
+	@sh scripts/setup.sh build
+	sh fuzz/run.sh $(FUZZ_SECONDS)
+
+.PHONY: help demo check bench fuzz

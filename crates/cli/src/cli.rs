@@ -62,7 +62,7 @@ pub(crate) struct Domains {
     #[arg(help = MACHINE_HELP)]
     pub(crate) machine: String,
     /// The CPU whose domains are printed
-    #[arg(long, value_name = "C", default_value_t = 0)]
+    #[arg(long, value_name = "C", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) cpu: usize,
     /// Print names and flags as this kernel does
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
@@ -128,7 +128,7 @@ pub(crate) struct Simulated {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// Seed of all randomness
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Part of the workload that is run, 0.000001 to 1
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]

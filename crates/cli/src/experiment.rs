@@ -33,7 +33,7 @@
 //! `name`, `machine`, `workload`, `[baseline]`, one `[[variant]]` and their labels have to be there.
 //! Run i of every side has the same seed, unless a variant has a seed of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -121,13 +121,13 @@ struct RawExperiment {
     baseline: RawSide,
     variant: Vec<RawSide>,
     #[serde(default)]
-    published: Vec<Published>,
+    published: Vec<Spanned<Published>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSide {
-    label: String,
+    label: Spanned<String>,
     profile: Option<Spanned<String>>,
     #[serde(default)]
     sched_feat: Vec<Spanned<String>>,
@@ -169,6 +169,7 @@ impl Experiment {
             let what = format!("{} variants, allowed are 1 to {MAX_VARIANTS}", raw.variant.len());
             return Err(source.error(None, "variant", &what));
         }
+        source.labels(&raw)?;
         let seed = raw.seed.unwrap_or(DEFAULT_SEED);
         let mut common = Policy::new(Profile::DEFAULT);
         if let Some(level) = &raw.relax_domain_level {
@@ -197,7 +198,7 @@ impl Experiment {
             description: raw.description,
             task_group_depth: source.depth(raw.task_group_depth.as_ref())?,
             headline: raw.headline,
-            published: raw.published,
+            published: raw.published.into_iter().map(|p| source.published(p)).collect::<Result<_, _>>()?,
         })
     }
 
@@ -271,6 +272,29 @@ impl Source<'_> {
         })
     }
 
+    /// Every side has a label of its own.
+    fn labels(&self, raw: &RawExperiment) -> Result<(), ExperimentError> {
+        let mut seen = BTreeSet::new();
+        for label in std::iter::once(&raw.baseline).chain(&raw.variant).map(|side| &side.label) {
+            if label.get_ref().trim().is_empty() {
+                return Err(self.at(label, "label", "a side needs a label"));
+            }
+            if !seen.insert(label.get_ref()) {
+                let what = format!("`{}` is the label of another side too", label.get_ref());
+                return Err(self.at(label, "label", &what));
+            }
+        }
+        Ok(())
+    }
+
+    fn published(&self, raw: Spanned<Published>) -> Result<Published, ExperimentError> {
+        let Published { baseline, patched, delta_pct, .. } = raw.get_ref();
+        if [baseline, patched, delta_pct].into_iter().flatten().any(|value| !value.is_finite()) {
+            return Err(self.at(&raw, "published", "baseline, patched and delta_pct must be finite numbers"));
+        }
+        Ok(raw.into_inner())
+    }
+
     /// A side: the policy that it starts from, changed as the side's table says.
     fn side(
         &self,
@@ -296,6 +320,35 @@ impl Source<'_> {
             let set = policy.cost(name, *value.get_ref());
             set.map_err(|what| self.at(value, &format!("{table}.cost"), &what))?;
         }
-        Ok(Side { label: raw.label.clone(), policy, seed: raw.seed.unwrap_or(seed) })
+        Ok(Side { label: raw.label.get_ref().clone(), policy, seed: raw.seed.unwrap_or(seed) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Experiment;
+
+    const MINIMAL: &str = "name = 'n'\nmachine = '1c'\nworkload = 'hackbench'\n\
+        [baseline]\nlabel = 'a'\n[[variant]]\nlabel = 'b'\n";
+
+    #[test]
+    fn sides_have_labels_of_their_own() {
+        assert!(Experiment::parse("e.toml", MINIMAL).is_ok());
+        let message = |label: &str| {
+            Experiment::parse("e.toml", &MINIMAL.replace("'b'", label)).unwrap_err().to_string()
+        };
+        assert_eq!(message("' '"), "e.toml:7: label: a side needs a label");
+        assert_eq!(message("'a'"), "e.toml:7: label: `a` is the label of another side too");
+    }
+
+    #[test]
+    fn published_figures_are_finite() {
+        for wrong in ["nan", "inf", "-inf"] {
+            let published = format!("[[published]]\nmetric = 'm'\nsource = 's'\ndelta_pct = {wrong}\n");
+            assert_eq!(
+                Experiment::parse("e.toml", &format!("{MINIMAL}{published}")).unwrap_err().to_string(),
+                "e.toml:8: published: baseline, patched and delta_pct must be finite numbers"
+            );
+        }
     }
 }

@@ -63,9 +63,20 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn fail(message: &str) -> ExitCode {
-    let line: Vec<&str> = message.split_whitespace().collect();
-    eprintln!("coreward: {}", line.join(" "));
+    eprintln!("coreward: {}", one_line(message));
     ExitCode::from(FAILURE)
+}
+
+/// The message as one line that a terminal shows as it is: it may quote input that nobody has seen yet.
+fn one_line(message: &str) -> String {
+    let mut line = String::new();
+    for character in message.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+        match character.is_control() {
+            true => line.extend(character.escape_unicode()),
+            false => line.push(character),
+        }
+    }
+    line
 }
 
 /// Help goes to standard output; of a usage error only what is wrong and what is allowed.
@@ -84,5 +95,15 @@ fn usage(error: &clap::Error) -> ExitCode {
             let what = text.split("\n\n").next().unwrap_or_default();
             fail(what.trim_start_matches("error: "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn a_message_cannot_command_the_terminal() {
+        assert_eq!(one_line("a\n  b\t`\u{1b}[31mü\u{9b}`"), "a b `\\u{1b}[31mü\\u{9b}`");
     }
 }

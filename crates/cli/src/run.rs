@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use coreward_engine::{NoTrace, Outcome};
 use coreward_workload::Workload;
 
@@ -14,6 +14,9 @@ use crate::setup::{self, Host};
 use crate::tracefile::TraceFile;
 
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
+    if args.trace.is_some() && args.trace == args.schedstat {
+        bail!("--schedstat and --trace name the same file");
+    }
     let (host, workload) = setup::from_args(&args.simulated)?;
     let schedstat = args.schedstat.as_deref().map(OutputFile::create).transpose()?;
     let trace = args.trace.as_deref().map(OutputFile::create).transpose()?;

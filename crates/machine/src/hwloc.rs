@@ -7,7 +7,7 @@ use roxmltree::{Document, Node};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::machine::{Arch, Machine, Place};
-use crate::online::{Online, parse_distances};
+use crate::online::{Online, parse_capacity, parse_distances};
 use crate::toml_read::MAX_CACHE_BYTES;
 use crate::xml;
 
@@ -202,11 +202,10 @@ impl<'a, 'input> Reader<'a, 'input> {
             let Some(info) = cpukind.children().find(is_capacity) else {
                 continue;
             };
-            let value = info.attribute("value").unwrap_or_default();
-            let known: CpuSet = found.places.keys().copied().collect();
-            for cpu in self.cpuset(&cpukind)?.intersect(&known).iter() {
-                found.set_capacity(cpu, value, &self.position(&info))?;
-            }
+            let text = info.attribute("value").unwrap_or_default();
+            let capacity = parse_capacity(text).map_err(|what| self.error(&info, what))?;
+            let cpus = self.cpuset(&cpukind)?;
+            found.capacities.extend(cpus.iter().map(|cpu| (cpu, capacity)));
         }
         Ok(())
     }
@@ -215,7 +214,9 @@ impl<'a, 'input> Reader<'a, 'input> {
         let size = |node: &Element, attribute: &str| match node.attribute(attribute) {
             // hwloc writes 0 for what it does not know.
             None | Some("0") => Ok(None),
-            Some(_) => self.number(node, attribute, MAX_CACHE_BYTES).map(Some),
+            Some(_) => {
+                self.number(node, attribute, MAX_CACHE_BYTES).map(|bytes| Some(bytes).filter(|&b| b > 0))
+            }
         };
         let of_level = |level: u32| {
             let mut caches = self.elements("object").filter(|node| cache_level(node) == Some(level));

@@ -1,6 +1,6 @@
 //! The machine: what every reader produces and everything else uses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,10 +9,14 @@ use crate::costs::Costs;
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::shape::{Numbering, Shape};
-use crate::{hwloc, presets, sysfs, toml_read};
+use crate::{files, hwloc, presets, sysfs, toml_read};
 
 /// The largest number of NUMA nodes with CPUs.
 pub const MAX_NODES: usize = 64;
+
+/// The largest number of different NUMA distances, the local one included. Each makes a level of
+/// domains for every CPU.
+const MAX_DISTANCES: usize = 16;
 
 /// Full capacity: that of the biggest CPU at its highest frequency (`SCHED_CAPACITY_SCALE`).
 pub const CAPACITY_SCALE: u32 = 1024;
@@ -164,17 +168,17 @@ impl Machine {
         if let Some(machine) = presets::load(spec) {
             return machine;
         }
-        if let Some(dir) = spec.strip_prefix("sysfs:") {
+        if let Some(dir) = spec.strip_prefix("sysfs:").filter(|dir| !dir.is_empty()) {
             return sysfs::read(Path::new(dir));
         }
-        if let Some(file) = spec.strip_prefix("hwloc:") {
-            return Self::from_hwloc_str(file, &crate::files::read_text(Path::new(file))?);
+        if let Some(file) = spec.strip_prefix("hwloc:").filter(|file| !file.is_empty()) {
+            return Self::from_hwloc_str(file, &files::read_text(Path::new(file), files::HWLOC_KIB)?);
         }
         if spec == "sysfs" {
             return sysfs::read(Path::new("/sys"));
         }
         if spec.ends_with(".toml") {
-            return Self::from_toml_str(spec, &crate::files::read_text(Path::new(spec))?);
+            return Self::from_toml_str(spec, &files::read_text(Path::new(spec), files::MACHINE_KIB)?);
         }
         if spec.starts_with(|c: char| c.is_ascii_digit()) {
             return Self::from_shorthand(spec);
@@ -327,7 +331,7 @@ impl Machine {
 
     /// Checks everything that the readers do not check as they read.
     pub(crate) fn validate(&self, place: &str) -> Result<(), MachineError> {
-        let checks = [Self::check_counts, Self::check_nesting, Self::check_distances];
+        let checks = [Self::check_counts, Self::check_nesting, Self::check_distances, Self::check_line];
         let result = checks.iter().try_for_each(|check| check(self));
         result.map_err(|what| MachineError::invalid(place, what))
     }
@@ -397,7 +401,21 @@ impl Machine {
                 }
             }
         }
-        Ok(())
+        let different: BTreeSet<u32> = rows.iter().flatten().copied().collect();
+        match different.len() {
+            count if count > MAX_DISTANCES => {
+                Err(format!("{count} different distances, allowed are up to {MAX_DISTANCES}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Addresses are cut into lines by their lowest bits.
+    fn check_line(&self) -> Result<(), String> {
+        match self.caches.line_bytes {
+            bytes if bytes.is_power_of_two() => Ok(()),
+            bytes => Err(format!("caches.line_bytes is {bytes}, it must be a power of two")),
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::error::MachineError;
-use crate::machine::{LOCAL_DISTANCE, Machine, Place};
+use crate::machine::{CAPACITY_SCALE, LOCAL_DISTANCE, Machine, Place};
 
 /// The online CPUs of a real machine by the numbers that it gives them.
 #[derive(Default)]
@@ -46,15 +45,12 @@ impl Online {
         }
         machine
     }
+}
 
-    /// Checks a capacity as the machine reports it.
-    pub(crate) fn set_capacity(&mut self, cpu: usize, text: &str, place: &str) -> Result<(), MachineError> {
-        let capacity = text.trim().parse().ok().filter(|capacity| (1..=1024).contains(capacity));
-        let what = || format!("capacity is `{}`, allowed are 1 to 1024", text.trim());
-        let capacity = capacity.ok_or_else(|| MachineError::invalid(place, what()))?;
-        self.capacities.insert(cpu, capacity);
-        Ok(())
-    }
+/// Reads a capacity as the machine reports it.
+pub(crate) fn parse_capacity(text: &str) -> Result<u32, String> {
+    let capacity = text.trim().parse().ok().filter(|capacity| (1..=CAPACITY_SCALE).contains(capacity));
+    capacity.ok_or_else(|| format!("capacity is `{}`, allowed are 1 to {CAPACITY_SCALE}", text.trim()))
 }
 
 /// Reads a row of distances; the local one may be any number that is 10.

@@ -10,7 +10,7 @@ use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::files;
 use crate::machine::{Arch, IdleState, Machine, Place};
-use crate::online::{Online, parse_distances};
+use crate::online::{Online, parse_capacity, parse_distances};
 use crate::toml_read::{MAX_CACHE_BYTES, MAX_IDLE_NS, parse_bytes};
 
 type Result<T> = std::result::Result<T, MachineError>;
@@ -31,7 +31,8 @@ pub(crate) fn read(root: &Path) -> Result<Machine> {
         found.places.insert(cpu, place);
         let file = tree.dir(cpu).join("cpu_capacity");
         if let Some(text) = optional(&file)? {
-            found.set_capacity(cpu, &text, &file.display().to_string())?;
+            let capacity = parse_capacity(&text).map_err(|what| invalid(&file, what))?;
+            found.capacities.insert(cpu, capacity);
         }
     }
     tree.distances(&nodes, &mut found)?;
@@ -53,10 +54,14 @@ fn invalid(path: &Path, what: impl Into<String>) -> MachineError {
     MachineError::invalid(path.display().to_string(), what)
 }
 
+fn read_text(path: &Path) -> Result<String> {
+    files::read_text(path, files::SYSFS_KIB)
+}
+
 /// The text of a file, or nothing if there is no such file.
 fn optional(path: &Path) -> Result<Option<String>> {
     match path.exists() {
-        true => files::read_text(path).map(Some),
+        true => read_text(path).map(Some),
         false => Ok(None),
     }
 }
@@ -80,7 +85,7 @@ impl Tree {
     }
 
     fn list(&self, path: &Path) -> Result<CpuSet> {
-        CpuSet::parse_list(&files::read_text(path)?).map_err(|what| invalid(path, what))
+        CpuSet::parse_list(&read_text(path)?).map_err(|what| invalid(path, what))
     }
 
     /// The first of several files (old and new name) that there is, as a list that must hold
@@ -154,7 +159,7 @@ impl Tree {
             if optional(&dir.join("type"))?.is_some_and(|kind| kind.trim() == "Instruction") {
                 continue;
             }
-            let level = files::read_text(&dir.join("level"))?;
+            let level = read_text(&dir.join("level"))?;
             let level = level.trim().parse().map_err(|_| {
                 invalid(&dir.join("level"), format!("`{}` is not a cache level", level.trim()))
             })?;
@@ -196,7 +201,7 @@ impl Tree {
     fn distances(&self, nodes: &[(usize, CpuSet)], found: &mut Online) -> Result<()> {
         for (from, _) in nodes {
             let path = self.node.join(format!("node{from}/distance"));
-            let row = parse_distances(&files::read_text(&path)?).map_err(|what| invalid(&path, what))?;
+            let row = parse_distances(&read_text(&path)?).map_err(|what| invalid(&path, what))?;
             if row.len() != nodes.len() {
                 let what = format!("{} distances for {} nodes", row.len(), nodes.len());
                 return Err(invalid(&path, what));
@@ -217,10 +222,10 @@ impl Tree {
             if !dir.exists() {
                 break;
             }
-            let name = files::read_text(&dir.join("name"))?.trim().to_owned();
+            let name = read_text(&dir.join("name"))?.trim().to_owned();
             let nanoseconds = |file: &str| {
                 let path = dir.join(file);
-                let text = files::read_text(&path)?;
+                let text = read_text(&path)?;
                 let time = text.trim().parse::<u64>().ok().and_then(|us| us.checked_mul(1000));
                 let what = || format!("`{}` is not a time of up to 1000000 us", text.trim());
                 time.filter(|&ns| ns <= MAX_IDLE_NS).ok_or_else(|| invalid(&path, what()))

@@ -172,24 +172,31 @@ impl Reader<'_> {
 
     fn cpu_list(&mut self, key: &str, figure: &Figure) -> Result<CpuSet> {
         let text = self.text(key, figure)?;
+        self.cpu_set(key, figure, text)
+    }
+
+    fn cpu_set(&self, key: &str, figure: &Figure, text: &str) -> Result<CpuSet> {
         let set = CpuSet::parse_list(text).map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
         match set.is_empty() {
-            true => Err(self.wrong(figure, format!("{key} is empty"))),
+            true => Err(self.wrong(figure, format!("{key}: a list is empty"))),
             false => Ok(set),
         }
     }
 
-    /// An array of CPU lists, such as the cores of an LLC.
+    /// An array of CPU lists that have no CPU in common, such as the cores of an LLC.
     fn cpu_lists(&mut self, key: &str, figure: &Figure) -> Result<Vec<CpuSet>> {
         let form = || format!("{key} must be an array of CPU lists, like [\"0,24\", \"1,25\"]");
         let Some(items) = self.value(key, figure)?.as_array() else {
             return Err(self.wrong(figure, form()));
         };
-        let mut sets = Vec::new();
+        let (mut sets, mut seen) = (Vec::new(), CpuSet::new());
         for item in items {
             let text = item.as_str().ok_or_else(|| self.wrong(figure, form()))?;
-            let set =
-                CpuSet::parse_list(text).map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+            let set = self.cpu_set(key, figure, text)?;
+            if let Some(cpu) = set.intersect(&seen).first() {
+                return Err(self.wrong(figure, format!("{key}: CPU {cpu} is listed twice")));
+            }
+            seen = seen.union(&set);
             sets.push(set);
         }
         Ok(sets)
@@ -273,9 +280,10 @@ impl Reader<'_> {
             let Some(figure) = &table.get_ref().bytes else {
                 continue;
             };
-            let bytes = self.bytes(&format!("llc.{label}.bytes"), figure)?;
             if let Some(cpu) = places.iter().position(|place| place.llc == label) {
-                self.llc_bytes.insert(machine.cpus[cpu].llc, bytes);
+                let llc = machine.cpus[cpu].llc;
+                let bytes = self.bytes(&format!("llc.{llc}.bytes"), figure)?;
+                self.llc_bytes.insert(llc, bytes);
             }
         }
         Ok(machine)
@@ -284,19 +292,23 @@ impl Reader<'_> {
     /// The cores of one `[[llc]]` table and their place; the core's label is the caller's.
     fn llc(&mut self, llc: usize, table: &Spanned<Llc>) -> Result<Vec<(CpuSet, Place)>> {
         let (offset, table) = (table.span().start, table.get_ref());
+        let key = |name: &str| format!("llc.{llc}.{name}");
         let cores: Vec<CpuSet> = match (&table.cpus, &table.cores) {
-            (Some(cpus), None) => self.cpu_list("cpus", cpus)?.iter().map(CpuSet::single).collect(),
-            (None, Some(cores)) => self.cpu_lists("cores", cores)?,
+            (Some(cpus), None) => self.cpu_list(&key("cpus"), cpus)?.iter().map(CpuSet::single).collect(),
+            (None, Some(cores)) => self.cpu_lists(&key("cores"), cores)?,
             _ => return Err(self.error(offset, "an [[llc]] table needs either cpus or cores")),
         };
-        let mut number = |key: &str, figure: &Option<Figure>| match figure {
-            Some(figure) => self.integer(key, figure, 0, MAX_CPUS as u64 - 1).map(Some),
+        if cores.is_empty() {
+            return Err(self.error(offset, "an [[llc]] table needs at least one core"));
+        }
+        let mut number = |name: &str, figure: &Option<Figure>| match figure {
+            Some(figure) => self.integer(&key(name), figure, 0, MAX_CPUS as u64 - 1).map(Some),
             None => Ok(None),
         };
         let node = number("node", &table.node)?.unwrap_or(0) as usize;
         let package = number("package", &table.package)?.map_or(node, |package| package as usize);
         let clusters = match &table.clusters {
-            Some(figure) => self.cpu_lists("clusters", figure)?,
+            Some(figure) => self.cpu_lists(&key("clusters"), figure)?,
             None => Vec::new(),
         };
         for cluster in &clusters {
@@ -388,9 +400,6 @@ impl Reader<'_> {
                 }
             };
             *slot = self.bytes(&key, figure)?;
-            if name == "line_bytes" && !(*slot).is_power_of_two() {
-                return Err(self.wrong(figure, format!("{key} is {slot}, it must be a power of two")));
-            }
         }
         machine.llc_bytes.fill(machine.caches.llc_bytes);
         for (&llc, &bytes) in &self.llc_bytes {
@@ -416,17 +425,18 @@ impl Reader<'_> {
             return Ok(());
         };
         machine.idle_states.clear();
-        for table in tables.iter().map(Spanned::get_ref) {
+        for (index, table) in tables.iter().map(Spanned::get_ref).enumerate() {
+            let key = |name: &str| format!("idle.{index}.{name}");
             let Some(polling) = table.polling.get_ref().as_bool() else {
-                return Err(self.wrong(&table.polling, "polling must be true or false"));
+                return Err(self.wrong(&table.polling, format!("{} must be true or false", key("polling"))));
             };
             machine.idle_states.push(IdleState {
-                name: self.text("name", &table.name)?.to_owned(),
-                exit_ns: self.integer("exit_ns", &table.exit_ns, 0, MAX_IDLE_NS)?,
-                residency_ns: self.integer("residency_ns", &table.residency_ns, 0, MAX_IDLE_NS)?,
+                name: self.text(&key("name"), &table.name)?.to_owned(),
+                exit_ns: self.integer(&key("exit_ns"), &table.exit_ns, 0, MAX_IDLE_NS)?,
+                residency_ns: self.integer(&key("residency_ns"), &table.residency_ns, 0, MAX_IDLE_NS)?,
                 polling,
                 source: match &table.source {
-                    Some(figure) => self.text("source", figure)?.to_owned(),
+                    Some(figure) => self.text(&key("source"), figure)?.to_owned(),
                     None => String::new(),
                 },
             });

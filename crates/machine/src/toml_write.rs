@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
 
-use toml::Value;
-
 use crate::costs::Costs;
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
@@ -148,12 +146,19 @@ fn lists(members: &CpuSet, label: impl Fn(usize) -> Option<usize>) -> String {
     sets.values().map(|set| format!("\"{set}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// A text as a TOML string or key.
+/// A text as a TOML basic string, which serves as value and as key.
 fn quote(text: &str) -> String {
-    let one_line = text.replace(['\n', '\r'], " ");
-    match Value::String(one_line).to_string() {
-        // A literal or multi-line form is no harm for values, but keys must be basic strings.
-        quoted if quoted.starts_with("\"\"\"") => format!("{text:?}"),
-        quoted => quoted,
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            // TOML allows control characters only escaped.
+            _ if character.is_ascii_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(character));
+            }
+            _ => quoted.push(character),
+        }
     }
+    quoted.push('"');
+    quoted
 }

@@ -49,6 +49,17 @@ fn sources_go_with_figures() {
 }
 
 #[test]
+fn sources_of_tables_do_not_pass_for_those_of_the_machine() {
+    let machine = read(
+        "name = \"n\"\n[[llc]]\ncpus = \"1\"\nbytes = { value = 4096, source = \"b\" }\n[[llc]]\ncpus = \"0\"\n\
+         [[idle]]\nname = { value = \"C1\", source = \"i\" }\nexit_ns = 1\nresidency_ns = 1\npolling = true\n",
+    );
+    assert_eq!((machine.source("name"), machine.source("idle.0.name")), (None, Some("i")));
+    assert_eq!(machine.llc_bytes[1], 4096, "the LLC of CPU 1 is the second one");
+    assert_eq!((machine.source("llc.0.bytes"), machine.source("llc.1.bytes")), (None, Some("b")));
+}
+
+#[test]
 fn every_figure_of_a_preset_has_a_source() {
     let presets = Machine::presets();
     assert_eq!(presets.len(), 9);
@@ -108,7 +119,8 @@ fn round_trip_of_presets_and_specials() {
     }
     let mut machine = read("shape = \"8c\"\ncluster_cores = 4\n[capacity]\n\"0-3\" = 512\n");
     machine.name = "a \"name\"".to_owned();
-    machine.description = "tab\t, umlaut ü, back\\slash".to_owned();
+    machine.description = "tab\t, umlaut ü, back\\slash, 'quotes', new\nline, \u{7f}".to_owned();
+    machine.sources.insert("a 'quoted' \\ \"key\"".to_owned(), "s".to_owned());
     machine.idle_states.clear();
     assert_eq!(read(&machine.to_toml()), machine);
     machine.idle_states.push(IdleState {
@@ -195,12 +207,18 @@ fn wrong_cpus() {
     assert_eq!(message("[[llc]]\nnode = 0"), "m.toml:1: an [[llc]] table needs either cpus or cores");
     assert_eq!(
         message("[[llc]]\ncpus = \"0-x\""),
-        "m.toml:2: cpus: `0-x` is not a CPU number or a range like 0-3"
+        "m.toml:2: llc.0.cpus: `0-x` is not a CPU number or a range like 0-3"
     );
-    assert_eq!(message("[[llc]]\ncpus = \"\""), "m.toml:2: cpus is empty");
+    assert_eq!(message("[[llc]]\ncpus = \"\""), "m.toml:2: llc.0.cpus: a list is empty");
+    assert_eq!(message("[[llc]]\ncores = [\"0\", \"\"]"), "m.toml:2: llc.0.cores: a list is empty");
+    assert_eq!(message("[[llc]]\ncores = []"), "m.toml:1: an [[llc]] table needs at least one core");
+    assert_eq!(
+        message("[[llc]]\ncores = [\"0\", \"1\"]\nclusters = [\"0\", \"0-1\"]"),
+        "m.toml:3: llc.0.clusters: CPU 0 is listed twice"
+    );
     assert_eq!(
         message("[[llc]]\ncores = \"0,1\""),
-        "m.toml:2: cores must be an array of CPU lists, like [\"0,24\", \"1,25\"]"
+        "m.toml:2: llc.0.cores must be an array of CPU lists, like [\"0,24\", \"1,25\"]"
     );
     assert_eq!(
         message("[[llc]]\ncores = [\"0,1\"]\nclusters = [\"0\"]"),
@@ -248,6 +266,12 @@ fn wrong_figures() {
         distances("[[11, 21], [21, 10]]"),
         "m.toml: distance of node 0 to itself is 11, it must be 10"
     );
+    let row = |from: u32| (0..12).map(|to| 10 + from.abs_diff(to) * (from + to)).collect::<Vec<u32>>();
+    let rows: Vec<_> = (0..12).map(row).collect();
+    assert_eq!(
+        message(&format!("shape = \"12n1c\"\ndistances = {rows:?}")),
+        "m.toml: 54 different distances, allowed are up to 16"
+    );
     let figure = |text: &str| message(&format!("shape = \"2c\"\n{text}"));
     assert_eq!(
         figure("[caches]\nl3_bytes = 1"),
@@ -259,7 +283,7 @@ fn wrong_figures() {
     );
     assert_eq!(
         figure("[caches]\nline_bytes = 65"),
-        "m.toml:3: caches.line_bytes is 65, it must be a power of two"
+        "m.toml: caches.line_bytes is 65, it must be a power of two"
     );
     assert!(
         figure("\n[costs]\ntik_ns = 1")
@@ -273,7 +297,7 @@ fn wrong_figures() {
     );
     assert_eq!(
         figure("[[idle]]\nname = \"C1\"\nexit_ns = 1\nresidency_ns = 1\npolling = 0"),
-        "m.toml:6: polling must be true or false"
+        "m.toml:6: idle.0.polling must be true or false"
     );
 }
 

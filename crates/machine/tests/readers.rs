@@ -260,6 +260,16 @@ fn hwloc_of_an_asymmetric_amd_machine() {
     assert_eq!(machine.description, "AMD EPYC, 16 CPUs");
 }
 
+/// Finding the line of each capacity for each CPU took minutes.
+#[test]
+fn hwloc_of_many_kinds_and_cpus() {
+    let pus: String = (0..500).map(|cpu| format!("<object type=\"PU\" os_index=\"{cpu}\"/>")).collect();
+    let cpuset = ["0xffffffff"; 16].join(",");
+    let kind = format!("<cpukind cpuset=\"{cpuset}\"><info name=\"LinuxCapacity\" value=\"5\"/></cpukind>");
+    let machine = hwloc(&format!("<topology version=\"2.0\">{pus}{}</topology>", kind.repeat(200))).unwrap();
+    assert_eq!(machine.cpus[499].capacity, 5);
+}
+
 #[test]
 fn hwloc_without_caches_or_nodes() {
     let text = "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"Package\">\
@@ -280,6 +290,13 @@ fn hwloc_l2_clusters() {
     let clusters: Vec<_> = machine.cpus.iter().map(|cpu| cpu.cluster).collect();
     assert_eq!(clusters, [Some(0), Some(0), None]);
     assert_eq!(machine.caches.llc_bytes, 1024);
+}
+
+/// hwloc writes 0 for a size that it does not know; zeros before a number change nothing.
+#[test]
+fn hwloc_sizes_of_zero() {
+    let machine = hwloc(&TWO_NODES.replace("cache_size=\"16777216\"", "cache_size=\"00\"")).unwrap();
+    assert_eq!(machine.caches.llc_bytes, 32 << 20, "the default");
 }
 
 #[test]
@@ -320,6 +337,10 @@ fn hwloc_errors() {
         changed("cache_size=\"16777216\"", "cache_size=\"big\""),
         "t.xml:12: cache_size is `big`, allowed are 0 to 17179869184"
     );
+    assert_eq!(
+        changed("cache_linesize=\"64\"", "cache_linesize=\"62\""),
+        "t.xml: caches.line_bytes is 62, it must be a power of two"
+    );
     assert_eq!(changed("10 21 21 10", "10 21 21"), "t.xml:59: 3 distances for 2 nodes");
     assert_eq!(changed("10 21 21 10", "10 9 21 10"), "t.xml:59: distance is `9`, allowed are 10 to 254");
     assert_eq!(
@@ -335,6 +356,16 @@ fn spec_selects_the_source() {
         message("epyc"),
         "unknown machine `epyc`: give a preset (e5-2680v3-2s, epyc-7543-2s, epyc-9654-2s, hikey, juno-r0, pixel3, pixel3-phantom, power10, xeon-60c-2s), a path ending in .toml, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     );
+    for nothing in ["sysfs:", "hwloc:"] {
+        assert!(message(nothing).starts_with(&format!("unknown machine `{nothing}`: give a preset")));
+    }
+    // Files without an end.
+    let endless = Path::new(env!("CARGO_TARGET_TMPDIR")).join("endless.toml");
+    let _ = fs::remove_file(&endless);
+    std::os::unix::fs::symlink("/dev/zero", &endless).unwrap();
+    let endless = endless.display().to_string();
+    assert_eq!(message(&endless), format!("cannot read {endless}: it is larger than 1024 KiB"));
+    assert_eq!(message("hwloc:/dev/zero"), "cannot read /dev/zero: it is larger than 4096 KiB");
     assert_eq!(message("no/such.toml"), "cannot read no/such.toml: No such file or directory (os error 2)");
     assert_eq!(
         message("hwloc:no/such.xml"),
@@ -364,7 +395,14 @@ fn hostile_xml() {
     }
     assert_eq!(
         hwloc("<!DOCTYPE t [<!ENTITY a \"<b><b>\">]><topology>&a;</topology>").unwrap_err().to_string(),
-        "t.xml: entity definitions are not supported"
+        "t.xml: a document type with definitions of its own is not supported"
+    );
+    // A quoted `>` does not end the document type, so that what follows it hides no tags.
+    let hidden = format!("<!DOCTYPE t SYSTEM \"a><!--\"><t>{}", "<object>".repeat(20_000));
+    assert_eq!(hwloc(&hidden).unwrap_err().to_string(), deep);
+    assert_eq!(
+        hwloc("<topology xmlns:a=\"b\"/>").unwrap_err().to_string(),
+        "t.xml: namespaces are not supported"
     );
     let attributes: String = (0..1000).map(|n| format!(" a{n}=''")).collect();
     assert_eq!(

@@ -1,0 +1,7 @@
+//! Topologies as `lstopo` writes them.
+#![no_main]
+
+use coreward_machine::Machine;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| coreward_fuzz::check(Machine::from_hwloc_str("fuzz.xml", text)));

@@ -1,0 +1,7 @@
+//! Machine files.
+#![no_main]
+
+use coreward_machine::Machine;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| coreward_fuzz::check(Machine::from_toml_str("fuzz.toml", text)));

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs every fuzz target for its share of SECONDS (600). Stops at the first input that crashes a
+# reader, takes it longer than 10 s or more than 512 MiB, and leaves it in fuzz/artifacts.
+set -eu
+
+cd "$(dirname "$0")"
+seconds=${1:-600}
+case $seconds in
+'' | *[!0-9]* | 0)
+	echo "fuzz: '$seconds' is no number of seconds, allowed are whole ones from 1" >&2
+	exit 2
+	;;
+esac
+
+command -v c++ >/dev/null || { echo "fuzz: a C++ compiler (c++) is missing: libFuzzer is built with it" >&2; exit 1; }
+command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+
+# Coverage needs an unstable compiler option, which a stable compiler takes with this.
+export RUSTC_BOOTSTRAP=1
+# The readers are safe Rust: AddressSanitizer would find little, and take time and memory.
+build="--sanitizer none --fuzz-dir ."
+# The readers stand on the crates that the program is built with.
+cp ../Cargo.lock Cargo.lock
+# shellcheck disable=SC2086 # options are words
+cargo fuzz build $build
+
+# Seeds that are already in the repository.
+seeds() {
+	case $1 in
+	machine_toml) echo ../machines ;;
+	experiment_toml) echo ../experiments ;;
+	hwloc_xml) echo ../crates/machine/tests/data ;;
+	esac
+}
+
+targets=$(cargo fuzz list --fuzz-dir .)
+share=$((seconds / $(echo "$targets" | wc -w)))
+[ "$share" -gt 0 ] || share=1
+for target in $targets; do
+	echo "fuzz: $target, $share s"
+	mkdir -p "corpus/$target"
+	# shellcheck disable=SC2046,SC2086 # options and directories are words
+	cargo fuzz run $build "$target" "corpus/$target" "seeds/$target" $(seeds "$target") -- \
+		-max_total_time="$share" -timeout=10 -report_slow_units=1 -rss_limit_mb=512 -max_len=65536 \
+		-dict="dictionaries/$target.dict" -print_final_stats=1 -verbosity=0
+done
