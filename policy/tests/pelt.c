@@ -103,6 +103,7 @@ static void test_decay_load(void)
 	/* nothing is left of anything after 63 half-lives, and what is huge does not wrap */
 	CHECK_EQ(decay_load(~0ULL, 32 * 63), 0);
 	CHECK_EQ(decay_load(~0ULL, 32 * 63 + 1), 0);
+	CHECK_EQ(decay_load(~0ULL, 32 * 64), 0);
 	CHECK_EQ(decay_load(~0ULL, ~0ULL), 0);
 	CHECK_EQ(decay_load(1ULL << 63, 1) >> 32, 0xfa83b2daULL >> 1);
 	for (n = 0; n < 32 * 63; n++)

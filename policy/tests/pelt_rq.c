@@ -42,6 +42,13 @@ static void test_runqueue_signals(void)
 	CHECK(rq.avg.load_avg >= 3404 && rq.avg.load_avg <= 3407); /* of 3407 */
 	CHECK(rq.avg.runnable_avg >= 4092 && rq.avg.runnable_avg <= 4096);
 	CHECK(rq.avg.util_avg >= 1023 && rq.avg.util_avg <= 1024);
+	/* without load nothing is runnable or running, whatever the host says */
+	build(0);
+	rq.load_weight = 0;
+	rq.avg = (struct cw_avg){ .last_update_time = PERIOD_NS };
+	update_cfs_rq_load_avg(32 * PERIOD_NS, &rq, true);
+	CHECK_EQ(rq.avg.runnable_sum, 0);
+	CHECK_EQ(rq.avg.util_sum, 0);
 	/* nothing changes before a us has passed */
 	CHECK(!update_cfs_rq_load_avg(rq.avg.last_update_time + 1023, &rq, true));
 }
@@ -136,8 +143,11 @@ static void test_detach_edges(void)
 	build(32);
 	build_task(1024, 0, 0, 0);
 	p.avg.util_sum = ~0u;
+	p.avg.runnable_sum = p.avg.load_sum = 1ULL << 40;
 	detach_entity_load_avg(&rq, &p);
 	CHECK_EQ(rq.avg.util_sum, rq.avg.util_avg * 46718);
+	CHECK_EQ(rq.avg.runnable_sum, rq.avg.runnable_avg * 46718);
+	CHECK_EQ(rq.avg.load_sum, rq.avg.load_avg * 46718);
 }
 
 static void test_removed(void)
