@@ -6,7 +6,8 @@ use coreward_engine::{Leaving, Outcome, PolicySettings, Settings, SimError, Simu
 use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Decision, FEATURES, Profile, TUNABLES, default_tunables};
-use coreward_workload::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale, Workload};
+pub(crate) use coreward_workload::Workload;
+use coreward_workload::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale};
 
 pub(crate) const MS: u64 = 1_000_000;
 
