@@ -102,6 +102,13 @@ impl Run {
         hash(&self.events)
     }
 
+    /// The hash of what tasks and CPUs did, without what was on the policy's mind.
+    pub(crate) fn behaviour(&self) -> u64 {
+        let done: Vec<Event> =
+            self.events.iter().filter(|e| !matches!(e, Event::Decision(_))).copied().collect();
+        hash(&done)
+    }
+
     /// (time, CPU, who left, how, who came) of each switch.
     pub(crate) fn switches(&self) -> impl Iterator<Item = (u64, usize, i32, Leaving, i32)> + '_ {
         self.events.iter().filter_map(|e| match *e {
