@@ -5,9 +5,7 @@ mod support;
 use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
 use coreward_workload::Op;
-use support::{
-    MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, workload,
-};
+use support::{MS, Setup, Workload, hackbench, ping_pong, run, single, spinners, uneven, workload};
 
 /// Which way the metric goes when the cost grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,17 +59,6 @@ fn far_memory() -> Setup {
     s.machine.caches.l2_bytes = 32 << 10;
     s.workload.footprint.private_bytes = 128 << 10;
     s
-}
-
-/// More tasks than CPUs, some of them short, so that CPUs run out of work and pull some.
-fn uneven() -> Workload {
-    let mut main = vec![Op::MarkStart];
-    for i in 0..12 {
-        main.push(spawn(1 + i % 3));
-    }
-    main.extend([Op::WaitChildren, Op::MarkEnd]);
-    let rounds = |n: usize| program(&[run(3 * MS), sleep(MS / 2)].repeat(n));
-    workload(0, vec![program(&main), rounds(1), rounds(6), rounds(20)])
 }
 
 fn cases() -> Vec<Case> {

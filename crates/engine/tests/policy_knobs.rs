@@ -5,17 +5,7 @@ mod support;
 use coreward_machine::DomainOptions;
 use coreward_metrics::Metric;
 use coreward_policy::{FEATURES, TUNABLES};
-use coreward_workload::Op;
-use support::{MS, Setup, Workload, hackbench, ping_pong, program, run, sleep, spawn, workload};
-
-/// More tasks than CPUs that compute and sleep, and end at different times.
-fn uneven() -> Workload {
-    let mut main = vec![Op::MarkStart];
-    main.extend((0..12).map(|i| spawn(1 + i % 3)));
-    main.extend([Op::WaitChildren, Op::MarkEnd]);
-    let rounds = |n: usize| program(&[run(3 * MS), sleep(MS / 2)].repeat(n));
-    workload(0, vec![program(&main), rounds(1), rounds(6), rounds(20)])
-}
+use support::{Setup, hackbench, ping_pong, uneven};
 
 /// Many short messages between more tasks than CPUs, with pipes that never fill.
 fn crowd(machine: &str) -> Setup {

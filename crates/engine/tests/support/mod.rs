@@ -263,3 +263,12 @@ pub(crate) fn ping_pong(rounds: u64, ns: u64) -> Workload {
     let other = ProgramBuilder::default().repeat(rounds, |b| b.op(back).op(run(ns)).op(receive));
     workload(2, vec![main.build(), other.build()])
 }
+
+/// Twelve tasks that compute for 3 ms and sleep for half a one, once, 6 or 20 times: CPUs run out of work.
+pub(crate) fn uneven() -> Workload {
+    let mut main = vec![Op::MarkStart];
+    main.extend((0..12).map(|i| spawn(1 + i % 3)));
+    main.extend([Op::WaitChildren, Op::MarkEnd]);
+    let rounds = |n: usize| program(&[run(3 * MS), sleep(MS / 2)].repeat(n));
+    workload(0, vec![program(&main), rounds(1), rounds(6), rounds(20)])
+}
