@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use coreward_engine::Settings;
 use coreward_machine::RelaxSemantics;
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
@@ -132,15 +133,16 @@ pub(crate) struct Simulated {
     /// Part of the workload that is run, 0.000001 to 1
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]
     pub(crate) scale: Scale,
-    /// Run in the root task group, which has no shared load average [default: in a group of its own]
-    #[arg(long)]
-    pub(crate) root_group: bool,
+    /// How many task groups deep the workload runs: 0 is the root group, 3 a login session's
+    #[arg(long, value_name = "N", default_value_t = Settings::LOGIN_SESSION_DEPTH,
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(Settings::MAX_DEPTH)))]
+    pub(crate) task_group_depth: u32,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) relax_domain_level: Option<i32>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+          value_parser = clap::value_parser!(u64).range(1..=crate::setup::MAX_TIME_LIMIT_S))]
     pub(crate) time_limit: u64,
 }
 
@@ -186,6 +188,12 @@ pub(crate) struct Compare {
     /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,
+    /// Set a cost of the machine on all sides [default: as in the experiment and the machine]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) cost: Vec<Assignment>,
+    /// How many task groups deep the workload runs, on all sides [default: as in the experiment, or 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(Settings::MAX_DEPTH)))]
+    pub(crate) task_group_depth: Option<u32>,
     /// Print JSON: an object, or an array if several experiments are given [default: text]
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,

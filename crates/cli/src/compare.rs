@@ -10,6 +10,7 @@ use coreward_machine::Machine;
 use coreward_metrics::{Comparison, Metrics, Runs, html, table};
 use coreward_workload::{Scale, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::cli;
@@ -20,45 +21,45 @@ use crate::report;
 use crate::setup::Host;
 
 pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
-    let one = matches!(&args.experiments[..], [path] if !path.is_dir());
     let paths = files(&args.experiments)?;
     // every file is read before the first is run: a mistake in the last one shows at once
     let experiments = paths.iter().map(|path| Ready::load(path, args)).collect::<Result<Vec<_>>>()?;
-    let html = match &args.html {
-        Some(_) if experiments.len() != 1 => {
-            bail!("--html takes one experiment, given are {}", experiments.len())
-        }
-        html => html.as_deref().map(OutputFile::create).transpose()?,
-    };
     let jobs = args.jobs.map_or(0, |jobs| jobs as usize);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build()?;
-    if let Some(mut file) = html {
-        let ready = &experiments[0];
-        let comparison = pool.install(|| ready.compare())?;
-        file.write_all(html::render(&comparison, &ready.experiment.headline).as_bytes())?;
-        return file.finish();
+    if let Some(target) = &args.html {
+        let [ready] = &experiments[..] else {
+            bail!("--html takes one experiment, given are {}", experiments.len());
+        };
+        return write_page(ready, &pool, target);
     }
     if args.json {
-        let mut comparisons =
-            pool.install(|| experiments.iter().map(Ready::compare).collect::<Result<Vec<_>>>())?;
-        return match comparisons.pop() {
-            Some(comparison) if one => output::json(out, &comparison),
-            last => {
-                comparisons.extend(last);
-                output::json(out, &comparisons)
-            }
+        let comparisons = experiments.iter().map(|ready| ready.compare(&pool)).collect::<Result<Vec<_>>>()?;
+        return match (&comparisons[..], &args.experiments[..]) {
+            ([one], [path]) if !path.is_dir() => output::json(out, one),
+            _ => output::json(out, &comparisons),
         };
     }
     for (i, ready) in experiments.iter().enumerate() {
-        let comparison = pool.install(|| ready.compare())?;
         if i > 0 {
             writeln!(out)?;
         }
-        ready.heading(out)?;
-        out.write_all(table::render(&comparison, &ready.experiment.headline).as_bytes())?;
-        out.flush()?;
+        print_report(ready, &pool, out)?;
     }
     Ok(())
+}
+
+fn write_page(ready: &Ready, pool: &ThreadPool, target: &Path) -> Result<()> {
+    let mut file = OutputFile::create(target)?;
+    let comparison = ready.compare(pool)?;
+    file.write_all(html::render(&comparison, &ready.experiment.headline).as_bytes())?;
+    file.finish()
+}
+
+fn print_report(ready: &Ready, pool: &ThreadPool, out: &mut dyn Write) -> Result<()> {
+    let comparison = ready.compare(pool)?;
+    ready.heading(out)?;
+    out.write_all(table::render(&comparison, &ready.experiment.headline).as_bytes())?;
+    Ok(out.flush()?)
 }
 
 /// The files that are meant: a directory stands for its `*.toml` files in the order of their names.
@@ -105,42 +106,48 @@ impl Ready {
             coreward_workload::parse(&workload.text, scale).with_context(|| workload.place.clone())?;
         let machine = Machine::load(&machine.text).with_context(|| machine.place.clone())?;
         let host = |side: &Side| -> Result<Host> {
-            let mut host = Host::new(machine.clone(), side.policy.clone())
+            let mut policy = side.policy.clone();
+            for cost in &args.cost {
+                policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
+            }
+            let mut host = Host::new(machine.clone(), policy)
                 .with_context(|| format!("{}: {}", path.display(), side.label))?;
-            host.task_group = experiment.task_group;
+            host.task_group_depth = args.task_group_depth.unwrap_or(experiment.task_group_depth);
+            host.time_limit_s = experiment.time_limit_s;
             Ok(host)
         };
         let hosts = experiment.sides().map(host).collect::<Result<_>>()?;
         Ok(Ready { runs: args.runs.unwrap_or(experiment.runs), experiment, workload, scale, hosts })
     }
 
-    /// Runs all seeds of all sides on the threads of the current pool.
-    fn compare(&self) -> Result<Comparison> {
-        let sides: Vec<(&Side, &Host)> = self.experiment.sides().zip(&self.hosts).collect();
+    /// Runs all seeds of all sides and compares the sides.
+    fn compare(&self, pool: &ThreadPool) -> Result<Comparison> {
         let runs = self.runs as usize;
-        let progress = progress_bar(&self.experiment.name, sides.len() * runs);
-        // the results, and so the first error, are in the order of the indices, whoever computes them
-        let results: Vec<Result<Metrics>> = (0..sides.len() * runs)
-            .into_par_iter()
-            .map(|i| {
-                let (side, host) = sides[i / runs];
-                let seed = side.seed.wrapping_add((i % runs) as u64);
-                let outcome = host
-                    .run(&self.workload, seed, &mut NoTrace)
-                    .with_context(|| format!("{}: {}, seed {seed}", self.experiment.name, side.label))?;
-                progress.inc(1);
-                Ok(outcome.metrics)
-            })
-            .collect();
-        progress.finish_and_clear();
-        let results = results.into_iter().collect::<Result<Vec<_>>>()?;
-        let mut sides = sides
-            .iter()
-            .zip(results.chunks(runs))
-            .map(|((side, _), runs)| Runs { label: side.label.clone(), runs: runs.to_vec() });
+        let metrics = pool.install(|| self.run_all())?;
+        let sides = self.experiment.sides().zip(metrics.chunks(runs));
+        let mut sides = sides.map(|(side, runs)| Runs { label: side.label.clone(), runs: runs.to_vec() });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = self.experiment.published.clone();
         Ok(Comparison::new(&self.experiment.name, baseline, sides.collect(), published, self.notes()))
+    }
+
+    /// The metrics of all runs, side by side, on the threads of the current pool.
+    fn run_all(&self) -> Result<Vec<Metrics>> {
+        let sides: Vec<(&Side, &Host)> = self.experiment.sides().zip(&self.hosts).collect();
+        let runs = self.runs as usize;
+        let progress = progress_bar(&self.experiment.name, sides.len() * runs);
+        let one = |i: usize| {
+            let (side, host) = sides[i / runs];
+            let seed = side.seed.wrapping_add((i % runs) as u64);
+            let outcome = host.run(&self.workload, seed, &mut NoTrace);
+            progress.inc(1);
+            let metrics = outcome.map(|outcome| outcome.metrics);
+            metrics.with_context(|| format!("{}: {}, seed {seed}", self.experiment.name, side.label))
+        };
+        // the results, and so the first error, are in the order of the indices, whoever computes them
+        let results: Vec<Result<Metrics>> = (0..sides.len() * runs).into_par_iter().map(one).collect();
+        progress.finish_and_clear();
+        results.into_iter().collect()
     }
 
     /// What the figures are to be read with.

@@ -7,11 +7,12 @@
 //! source = "where it comes from"
 //! machine = "epyc-9654-2s"        # as for --machine
 //! workload = "hackbench -g 32"    # a benchmark's command line
-//! task_group = true               # false: in the root task group
+//! task_group_depth = 3           # task groups around the workload; 0: the root group
 //! scale = 0.005                   # part of the workload that is run, 1 if left out
 //! runs = 5                        # seeds per side
 //! seed = 1                        # the first one
 //! relax_domain_level = 2          # left out: no request
+//! time_limit = 1000               # simulated seconds after which a run is given up
 //! headline = ["runtime_s"]        # the metrics that it is about
 //!
 //! [baseline]                      # label, and profile, sched_feat, set, cost as for coreward run
@@ -38,6 +39,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
+use coreward_engine::Settings;
 use coreward_metrics::{Metric, Published};
 use coreward_policy::Profile;
 use coreward_workload::Scale;
@@ -46,9 +48,12 @@ use toml::Spanned;
 
 use crate::policy::{self, Policy};
 use crate::scale;
+use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S};
 
 /// Runs of a side that may be asked for.
 pub const MAX_RUNS: u32 = 1000;
+/// Variants of an experiment.
+const MAX_VARIANTS: usize = 64;
 /// Runs of a side unless something else is said.
 const DEFAULT_RUNS: u32 = 5;
 const DEFAULT_SEED: u64 = 1;
@@ -69,9 +74,10 @@ pub struct Experiment {
     pub(crate) description: Option<String>,
     pub(crate) machine: Named,
     pub(crate) workload: Named,
-    pub(crate) task_group: bool,
+    pub(crate) task_group_depth: u32,
     pub(crate) scale: Scale,
     pub(crate) runs: u32,
+    pub(crate) time_limit_s: u64,
     pub(crate) headline: Vec<Metric>,
     pub(crate) baseline: Side,
     pub(crate) variants: Vec<Side>,
@@ -104,11 +110,12 @@ struct RawExperiment {
     source: Option<String>,
     machine: Spanned<String>,
     workload: Spanned<String>,
-    task_group: Option<bool>,
+    task_group_depth: Option<Spanned<i64>>,
     scale: Option<Spanned<f64>>,
     runs: Option<Spanned<i64>>,
     seed: Option<u64>,
     relax_domain_level: Option<Spanned<i64>>,
+    time_limit: Option<Spanned<i64>>,
     #[serde(default)]
     headline: Vec<Metric>,
     baseline: RawSide,
@@ -158,8 +165,9 @@ impl Experiment {
     pub fn parse(path: &str, text: &str) -> Result<Experiment, ExperimentError> {
         let source = Source { path, text };
         let raw: RawExperiment = toml::from_str(text).map_err(|e| source.syntax(&e))?;
-        if raw.variant.is_empty() {
-            return Err(source.error(None, "variant", "an experiment has at least one [[variant]]"));
+        if !(1..=MAX_VARIANTS).contains(&raw.variant.len()) {
+            let what = format!("{} variants, allowed are 1 to {MAX_VARIANTS}", raw.variant.len());
+            return Err(source.error(None, "variant", &what));
         }
         let seed = raw.seed.unwrap_or(DEFAULT_SEED);
         let mut common = Policy::new(Profile::DEFAULT);
@@ -174,14 +182,20 @@ impl Experiment {
             variants: variants.collect::<Result<_, _>>()?,
             baseline,
             scale: source.scale(raw.scale.as_ref())?,
-            runs: source.runs(raw.runs.as_ref())?,
+            runs: source.number("runs", raw.runs.as_ref(), MAX_RUNS.into(), DEFAULT_RUNS.into())? as u32,
+            time_limit_s: source.number(
+                "time_limit",
+                raw.time_limit.as_ref(),
+                MAX_TIME_LIMIT_S,
+                TIME_LIMIT_S,
+            )?,
             machine: source.named("machine", raw.machine),
             workload: source.named("workload", raw.workload),
             name: raw.name,
             title: raw.title,
             source: raw.source,
             description: raw.description,
-            task_group: raw.task_group.unwrap_or(true),
+            task_group_depth: source.depth(raw.task_group_depth.as_ref())?,
             headline: raw.headline,
             published: raw.published,
         })
@@ -218,9 +232,7 @@ impl Source<'_> {
     }
 
     fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
-        // of an error without a place of its own, the whole file is the span
-        let span = error.span().filter(|span| span.len() < self.text.len());
-        ExperimentError(format!("{}: {}", self.place(span), error.message()))
+        ExperimentError(format!("{}: {}", self.place(error.span()), error.message()))
     }
 
     fn named(&self, field: &str, text: Spanned<String>) -> Named {
@@ -233,11 +245,29 @@ impl Source<'_> {
         scale::parse(&raw.get_ref().to_string()).map_err(|what| self.at(raw, "scale", &what))
     }
 
-    fn runs(&self, raw: Option<&Spanned<i64>>) -> Result<u32, ExperimentError> {
-        let Some(raw) = raw else { return Ok(DEFAULT_RUNS) };
-        let runs = u32::try_from(*raw.get_ref()).ok().filter(|runs| (1..=MAX_RUNS).contains(runs));
-        runs.ok_or_else(|| {
-            self.at(raw, "runs", &format!("runs is {}, allowed are 1 to {MAX_RUNS}", raw.get_ref()))
+    /// A depth of task groups.
+    fn depth(&self, raw: Option<&Spanned<i64>>) -> Result<u32, ExperimentError> {
+        let Some(raw) = raw else { return Ok(Settings::LOGIN_SESSION_DEPTH) };
+        let depth = u32::try_from(*raw.get_ref()).ok().filter(|depth| *depth <= Settings::MAX_DEPTH);
+        depth.ok_or_else(|| {
+            let what =
+                format!("task_group_depth is {}, allowed are 0 to {}", raw.get_ref(), Settings::MAX_DEPTH);
+            self.at(raw, "task_group_depth", &what)
+        })
+    }
+
+    /// A number from 1 to `max`.
+    fn number(
+        &self,
+        field: &str,
+        raw: Option<&Spanned<i64>>,
+        max: u64,
+        default: u64,
+    ) -> Result<u64, ExperimentError> {
+        let Some(raw) = raw else { return Ok(default) };
+        let number = u64::try_from(*raw.get_ref()).ok().filter(|number| (1..=max).contains(number));
+        number.ok_or_else(|| {
+            self.at(raw, field, &format!("{field} is {}, allowed are 1 to {max}", raw.get_ref()))
         })
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::Outcome;
+use coreward_engine::{Outcome, Settings};
 use coreward_metrics::{Metric, Metrics};
 use coreward_policy::{Reason, TUNABLES};
 use coreward_workload::{Scale, Workload};
@@ -26,7 +26,7 @@ pub(crate) struct Report<'a> {
     tunables: Map<String, Value>,
     /// The costs that do not have the machine's value.
     costs: Map<String, Value>,
-    task_group: bool,
+    task_group_depth: u32,
     seed: u64,
     scale: Value,
     metrics: &'a Metrics,
@@ -56,7 +56,7 @@ impl<'a> Report<'a> {
             features: policy.features().collect(),
             tunables: tunables.map(|(t, value)| (t.name.into(), value.into())).collect(),
             costs: policy.costs.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
-            task_group: host.task_group,
+            task_group_depth: host.task_group_depth,
             seed: args.seed,
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
@@ -73,8 +73,8 @@ impl<'a> Report<'a> {
         writeln!(out, "workload  {}", self.workload)?;
         writeln!(out, "profile   {}", self.profile)?;
         let mut changed = self.policy.deviations();
-        if !self.task_group {
-            changed.push("root task group".into());
+        if self.task_group_depth != Settings::LOGIN_SESSION_DEPTH {
+            changed.push(format!("task_group_depth={}", self.task_group_depth));
         }
         if !changed.is_empty() {
             writeln!(out, "changed   {}", changed.join(", "))?;

@@ -11,13 +11,15 @@ use crate::policy::{self, Policy};
 
 /// Simulated time after which a run is given up unless the user says otherwise, in s.
 pub(crate) const TIME_LIMIT_S: u64 = 1000;
+/// The largest limit, in s.
+pub(crate) const MAX_TIME_LIMIT_S: u64 = 1_000_000;
 
 /// A machine under a policy: what runs of one side of a comparison have in common.
 pub(crate) struct Host {
     pub(crate) machine: Machine,
     pub(crate) topology: Topology,
     pub(crate) policy: Policy,
-    pub(crate) task_group: bool,
+    pub(crate) task_group_depth: u32,
     pub(crate) time_limit_s: u64,
 }
 
@@ -33,13 +35,19 @@ impl Host {
         let names = policy::kernel(policy.profile);
         let request = policy.tunables[Tunable::relax_domain_level as usize];
         let options = DomainOptions {
-            // a request that is no i32 cannot come from the command line, and its range is checked in files
+            // the ranges of the option and of the tunable are within i32
             relax_domain_level: i32::try_from(request).ok(),
             relax_semantics: names.relax_semantics(),
             names,
         };
         let topology = Topology::build(&machine, &options)?;
-        Ok(Host { machine, topology, policy, task_group: true, time_limit_s: TIME_LIMIT_S })
+        Ok(Host {
+            machine,
+            topology,
+            policy,
+            task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+            time_limit_s: TIME_LIMIT_S,
+        })
     }
 
     /// Runs a workload to its end.
@@ -50,7 +58,7 @@ impl Host {
         let settings = Settings {
             policy: self.policy.settings(),
             seed,
-            task_group: self.task_group,
+            task_group_depth: self.task_group_depth,
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
         let simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
@@ -77,7 +85,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let workload = coreward_workload::parse(&args.workload, args.scale)?;
     let machine = Machine::load(&args.machine).context("--machine")?;
     let mut host = Host::new(machine, policy)?;
-    host.task_group = !args.root_group;
+    host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;
     Ok((host, workload))
 }

@@ -10,14 +10,14 @@ fn main() {
     let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
     let workload = parse(&a[2], Scale(a[3].parse().unwrap())).unwrap();
     let profile = Profile::by_name(&a[4]).unwrap();
-    let mut tg = true;
+    let mut tg = 3;
     let mut runs = vec![];
     let mut f = profile.features();
     for x in &a[5..] {
         if let Some((k, v)) = x.split_once('=') {
             machine.costs.set(k, v.parse().unwrap()).unwrap();
-        } else if x == "root" {
-            tg = false
+        } else if x.starts_with("tg") {
+            tg = x[2..].parse().unwrap()
         } else {
             let i = FEATURES.iter().position(|g| g.name == x).unwrap();
             f ^= 1 << i;
@@ -25,22 +25,33 @@ fn main() {
     }
     runs.push(f);
     runs.push(f | 1);
+    let seeds: u64 = std::env::var("SEEDS").map_or(2, |s| s.parse().unwrap());
+    let (machine, topology, workload) = (&machine, &topology, &workload);
     for f in runs {
-        let t = std::time::Instant::now();
-        let s = Settings {
-            policy: PolicySettings { features: f, tunables: default_tunables() },
-            seed: 1,
-            task_group: tg,
-            limit_ns: 1_000_000_000_000,
-        };
-        let o = Simulation::new(&machine, &topology, &workload, &s, &mut NoTrace).unwrap().run().unwrap();
-        let el = t.elapsed().as_secs_f64();
-        println!("== {:.2}s wall, {} events, {:.2} M/s", el, o.events, o.events as f64 / el / 1e6);
-        for (m, v) in o.metrics.iter() {
-            print!("{}={:.5} ", m.name(), v);
+        let hs: Vec<_> = std::thread::scope(|sc| {
+            (0..seeds)
+                .map(|seed| {
+                    sc.spawn(move || {
+                        let s = Settings {
+                            policy: PolicySettings { features: f, tunables: default_tunables() },
+                            seed,
+                            task_group_depth: tg,
+                            limit_ns: 1_000_000_000_000,
+                        };
+                        Simulation::new(machine, topology, workload, &s, &mut NoTrace).unwrap().run().unwrap()
+                    })
+                })
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|h| h.join().unwrap())
+                .collect()
+        });
+        for (m, _) in hs[0].metrics.iter() {
+            let v: f64 = hs.iter().map(|o| o.metrics.get(m).unwrap()).sum::<f64>() / seeds as f64;
+            print!("{}={:.4} ", m.name(), v);
         }
         println!();
-        for (r, n) in o.reasons() {
+        for (r, n) in hs[0].reasons() {
             print!("{}={} ", r.name(), n);
         }
         println!();

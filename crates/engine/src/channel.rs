@@ -30,6 +30,13 @@ pub(crate) struct Transfer {
     pub(crate) wake_next: bool,
 }
 
+/// Who waits on a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Readers,
+    Writers,
+}
+
 /// The buffers of a channel.
 enum Buffers {
     /// Each buffer: (bytes that were written into it, bytes that were read of them).
@@ -43,12 +50,15 @@ pub(crate) struct Channel {
     buffers: Buffers,
     /// The kernel's lock on it, and who had its lines last.
     pub(crate) lock: Lock,
+    /// The locks of its wait queues, of readers and of writers: a waker holds one
+    /// while it wakes (__wake_up_common_lock, kernel/sched/wait.c).
+    pub(crate) wait_lock: [Lock; 2],
     /// CPU that wrote last: where the data is.
     pub(crate) writer_cpu: usize,
     /// Tasks that wait for data.
-    pub(crate) readers: VecDeque<u32>,
+    readers: VecDeque<u32>,
     /// Tasks that wait for room.
-    pub(crate) writers: VecDeque<u32>,
+    writers: VecDeque<u32>,
     /// Tasks in poll().
     pub(crate) pollers: Vec<u32>,
 }
@@ -62,10 +72,19 @@ impl Channel {
         Channel {
             buffers,
             lock: Lock::default(),
+            wait_lock: [Lock::default(); 2],
             writer_cpu: 0,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
             pollers: Vec::new(),
+        }
+    }
+
+    /// The queue of those who wait on a side.
+    pub(crate) fn waiting(&mut self, side: Side) -> &mut VecDeque<u32> {
+        match side {
+            Side::Readers => &mut self.readers,
+            Side::Writers => &mut self.writers,
         }
     }
 

@@ -12,6 +12,8 @@ pub(crate) struct Distances {
     place: Vec<[u16; 4]>,
     /// By distance: same CPU, same core, same LLC, same package and node, further.
     transfer_ns: [u64; 5],
+    /// The same for one of many lines that are fetched together, in 1/1024 ns.
+    overlapped: [u64; 5],
 }
 
 /// How far apart two CPUs are; the index in counters that are split by distance.
@@ -27,19 +29,16 @@ pub(crate) enum Distance {
 impl Distances {
     pub(crate) fn new(machine: &Machine) -> Self {
         let c = &machine.costs;
+        let transfer_ns =
+            [0, c.transfer_smt_ns, c.transfer_llc_ns, c.transfer_package_ns, c.transfer_remote_ns];
         Distances {
             place: machine
                 .cpus
                 .iter()
                 .map(|cpu| [cpu.core, cpu.llc, cpu.package, cpu.node].map(|id| id as u16))
                 .collect(),
-            transfer_ns: [
-                0,
-                c.transfer_smt_ns,
-                c.transfer_llc_ns,
-                c.transfer_package_ns,
-                c.transfer_remote_ns,
-            ],
+            transfer_ns,
+            overlapped: transfer_ns.map(|ns| ns * 1024 * 100 / c.mlp_pct.max(1)),
         }
     }
 
@@ -66,6 +65,12 @@ impl Distances {
     #[inline]
     pub(crate) fn transfer(&self, from: usize, to: usize) -> u64 {
         self.transfer_ns[self.between(from, to) as usize]
+    }
+
+    /// Time to fetch `lines` modified lines, as many at a time as the core can have in flight.
+    #[inline]
+    pub(crate) fn fetch(&self, from: usize, to: usize, lines: u64) -> u64 {
+        lines * self.overlapped[self.between(from, to) as usize] / 1024
     }
 
     #[inline]

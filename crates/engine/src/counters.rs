@@ -35,6 +35,8 @@ pub(crate) struct Counters {
     pub(crate) switches_voluntary: u64,
     pub(crate) switches_involuntary: u64,
     pub(crate) wakeups: u64,
+    /// Messages that arrived.
+    pub(crate) messages: u64,
     pub(crate) ticks: u64,
     /// Ends of segments, arrivals of interrupts, expiries of sleeps.
     pub(crate) timers: u64,
@@ -56,6 +58,7 @@ impl Counters {
             switches_voluntary: 0,
             switches_involuntary: 0,
             wakeups: 0,
+            messages: 0,
             ticks: 0,
             timers: 0,
             cpus_scanned: 0,
@@ -80,8 +83,8 @@ impl Counters {
         self.wakeups + self.switches_voluntary + self.switches_involuntary + self.ticks + self.timers
     }
 
-    /// The metrics of a run that took `runtime_ns` (marked span) and moved `messages`.
-    pub(crate) fn metrics(&self, runtime_ns: u64, messages: u64, extrapolation: f64) -> Metrics {
+    /// The metrics of a measured span of `runtime_ns`, of a workload of `unscaled_messages`.
+    pub(crate) fn metrics(&self, runtime_ns: u64, unscaled_messages: u64) -> Metrics {
         let s = |ns: u64| ns as f64 / 1e9;
         let runtime = s(runtime_ns);
         let busy = s(self.busy_ns);
@@ -91,7 +94,6 @@ impl Counters {
         let us = |percent| self.latency.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3);
         let mut values = vec![
             (Metric::runtime_s, runtime),
-            (Metric::runtime_extrapolated_s, runtime * extrapolation),
             (Metric::cpu_migrations, migrations as f64),
             (Metric::migrations_smt, self.migrations[Distance::Core as usize] as f64),
             (Metric::migrations_llc, self.migrations[Distance::Llc as usize] as f64),
@@ -125,8 +127,10 @@ impl Counters {
             (Metric::groups_scanned, self.groups_scanned as f64),
             (Metric::sim_events, self.events() as f64),
         ];
-        if messages > 0 && runtime > 0.0 {
-            values.push((Metric::messages_per_s, messages as f64 / runtime));
+        if self.messages > 0 && runtime > 0.0 {
+            let rate = self.messages as f64 / runtime;
+            values.push((Metric::messages_per_s, rate));
+            values.push((Metric::runtime_extrapolated_s, unscaled_messages as f64 / rate));
         }
         values.into_iter().collect()
     }

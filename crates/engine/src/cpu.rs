@@ -49,11 +49,13 @@ pub(crate) struct Cpu {
     /// Other hardware threads of its core.
     pub(crate) siblings: Vec<usize>,
     pub(crate) active_siblings: u32,
+    /// Present speed; 1024 is full.
+    pub(crate) rate: u64,
 }
 
 impl Cpu {
     /// An idle CPU at `now`.
-    pub(crate) fn new(siblings: Vec<usize>, now: u64) -> Self {
+    pub(crate) fn new(siblings: Vec<usize>, now: u64, rate: u64) -> Self {
         Cpu {
             activity: Activity::Idle,
             curr: None,
@@ -76,6 +78,7 @@ impl Cpu {
             busy_since: 0,
             siblings,
             active_siblings: 0,
+            rate,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What tasks do: their ops, one after the other.
 
-use crate::channel::Transfer;
+use crate::channel::{Side, Transfer};
 use crate::cpu::Activity;
 use crate::segment::Work;
 use crate::sim::Simulation;
@@ -60,14 +60,14 @@ impl Simulation<'_> {
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
     fn channel_work(&mut self, cpu: usize, channel: u32, entry: u64, bytes: u32, read: bool) -> Work {
         let m = self.moment(cpu);
-        let rate = self.rate(cpu);
+        let rate = self.cpus[cpu].rate;
         let ch = &mut self.channels[channel as usize];
         let op_ns = if ch.is_pipe() { self.costs.pipe_op_ns } else { self.costs.socket_op_ns };
         let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let mut data_ns = 0;
         if read {
-            let lines = u64::from(bytes).div_ceil(self.line_bytes);
-            data_ns = lines * self.distances.transfer(ch.writer_cpu, cpu) * 100 / self.costs.mlp_pct.max(1);
+            let lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
+            data_ns = self.distances.fetch(ch.writer_cpu, cpu, lines);
         } else {
             ch.writer_cpu = cpu;
         }
@@ -166,70 +166,93 @@ impl Simulation<'_> {
     }
 
     fn write(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
-        let task = id as usize;
-        let ch = &mut self.channels[channel as usize];
-        let did = ch.write(bytes - self.tasks[task].done_bytes);
-        self.tasks[task].done_bytes += did.bytes;
-        let done = self.tasks[task].done_bytes == bytes;
-        if !done {
-            ch.writers.push_back(id);
-        }
-        let (reader, next) = (did.wake_other, did.wake_next && self.tasks[task].in_syscall);
-        self.wake_channel(cpu, channel, Transfer { wake_other: reader, wake_next: next, ..did }, true);
-        self.end_transfer(task, done)
+        let did = self.channels[channel as usize].write(bytes - self.tasks[id as usize].done_bytes);
+        self.end_transfer(cpu, id, channel, bytes, did, true)
     }
 
     fn read(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
-        let task = id as usize;
         let wake_while_full = self.feature(Feature::PIPE_WAKE_WHILE_FULL);
-        let ch = &mut self.channels[channel as usize];
-        let did = ch.read(bytes - self.tasks[task].done_bytes, wake_while_full);
-        self.tasks[task].done_bytes += did.bytes;
-        let done = self.tasks[task].done_bytes == bytes;
-        if !done {
-            ch.readers.push_back(id);
-        }
-        let next = did.wake_next && self.tasks[task].in_syscall;
-        self.wake_channel(cpu, channel, Transfer { wake_next: next, ..did }, false);
-        self.end_transfer(task, done)
+        let left = bytes - self.tasks[id as usize].done_bytes;
+        let did = self.channels[channel as usize].read(left, wake_while_full);
+        self.end_transfer(cpu, id, channel, bytes, did, false)
     }
 
-    fn end_transfer(&mut self, task: usize, done: bool) -> bool {
+    /// What a transfer leads to: wakeups, and the task blocks or has done its op.
+    fn end_transfer(
+        &mut self,
+        cpu: usize,
+        id: u32,
+        channel: u32,
+        bytes: u32,
+        did: Transfer,
+        wrote: bool,
+    ) -> bool {
+        let t = &mut self.tasks[id as usize];
+        t.done_bytes += did.bytes;
+        let done = t.done_bytes == bytes;
+        // only a task that has waited hands its turn on
+        let wake_next = did.wake_next && t.in_syscall;
+        self.wake_channel(cpu, channel, Transfer { wake_next, ..did }, wrote);
         if done {
-            self.tasks[task].advance();
-            true
-        } else {
-            self.block(task)
+            if !wrote && channel >= self.workload.first_message_channel {
+                self.counters.messages += 1;
+            }
+            self.tasks[id as usize].advance();
+            return true;
         }
+        let side = if wrote { Side::Writers } else { Side::Readers };
+        self.wait_on(cpu, id, channel as usize, side)
     }
 
-    /// Wakes who waits on a channel after a write (or a read). Pipes and sockets use
-    /// synchronous wakeups: the waker says that it is about to sleep.
+    /// Wakes who waits on a channel after a write (or a read).
     fn wake_channel(&mut self, cpu: usize, channel: u32, did: Transfer, wrote: bool) {
+        let (other, own) =
+            if wrote { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
         let ch = channel as usize;
         if did.wake_other {
-            if wrote {
-                for poller in std::mem::take(&mut self.channels[ch].pollers) {
-                    self.try_to_wake_up(poller, cpu, true);
-                }
-            }
             let all = !self.channels[ch].is_pipe();
-            loop {
-                let queue =
-                    if wrote { &mut self.channels[ch].readers } else { &mut self.channels[ch].writers };
-                let Some(task) = queue.pop_front() else { break };
-                self.try_to_wake_up(task, cpu, true);
-                if !all {
-                    break;
-                }
-            }
+            self.wake_up_side(cpu, ch, other, all);
         }
         if did.wake_next {
-            let queue = if wrote { &mut self.channels[ch].writers } else { &mut self.channels[ch].readers };
-            if let Some(task) = queue.pop_front() {
-                self.try_to_wake_up(task, cpu, true);
+            self.wake_up_side(cpu, ch, own, false);
+        }
+    }
+
+    /// Wakes the first waiter of a side, or all, and who polls for it. Pipes and
+    /// sockets use synchronous wakeups: the waker says that it is about to sleep.
+    fn wake_up_side(&mut self, cpu: usize, ch: usize, side: Side, all: bool) {
+        self.lock_wait_queue(cpu, ch, side);
+        if side == Side::Readers {
+            for poller in std::mem::take(&mut self.channels[ch].pollers) {
+                self.try_to_wake_up(poller, cpu, true);
             }
         }
+        while let Some(task) = self.channels[ch].waiting(side).pop_front() {
+            self.try_to_wake_up(task, cpu, true);
+            if !all {
+                break;
+            }
+        }
+        let at = self.local_now(cpu);
+        self.channels[ch].wait_lock[side as usize].release(at);
+    }
+
+    fn lock_wait_queue(&mut self, cpu: usize, ch: usize, side: Side) {
+        let m = self.moment(cpu);
+        let got = self.channels[ch].wait_lock[side as usize].acquire(&self.distances, cpu, m, 1);
+        self.counters.time.channel_wait += got.waited;
+        self.counters.time.transfer += got.transfer;
+        self.charge_stall(cpu, got.waited + got.transfer);
+    }
+
+    /// The task queues up to wait on a side of a channel, and blocks.
+    fn wait_on(&mut self, cpu: usize, id: u32, ch: usize, side: Side) -> bool {
+        self.lock_wait_queue(cpu, ch, side);
+        let at = self.local_now(cpu);
+        let channel = &mut self.channels[ch];
+        channel.wait_lock[side as usize].release(at);
+        channel.waiting(side).push_back(id);
+        self.block(id as usize)
     }
 
     fn exit(&mut self, cpu: usize, id: u32) {

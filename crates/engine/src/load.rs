@@ -56,31 +56,32 @@ impl Simulation<'_> {
         self.sys.update_cfs_rq_load_avg(clock, cpu, running)
     }
 
-    /// Gives the load of `cpu`'s runqueue to the task group, if it has changed by more
-    /// than 1/64. `by` is the CPU that does it, and waits for the group's line.
+    /// Gives the load of `cpu`'s runqueue to its task group, if it has changed by more
+    /// than 1/64. The change goes up the hierarchy of groups, whose shares of the CPU
+    /// follow. `by` is the CPU that does it, and waits for the groups' lines.
     pub(crate) fn update_tg_load_avg(&mut self, cpu: usize, by: usize) {
-        if !self.task_group {
-            return;
-        }
         let load = self.sys.cpu[cpu].avg.load_avg;
         let c = &self.cpus[cpu];
         if self.feature(Feature::TG_LOAD_AVG_RATELIMIT) && self.now - c.tg_updated_at < TG_UPDATE_NS {
             return;
         }
         if load.abs_diff(c.tg_load_avg_contrib) > c.tg_load_avg_contrib / 64 {
-            let m = self.moment(by);
-            let wait = self.tg_load_avg.write(&self.distances, by, m);
             self.cpus[cpu].tg_load_avg_contrib = load;
             self.cpus[cpu].tg_updated_at = self.now;
-            self.charge_tg(by, wait);
+            for level in 0..self.tg_load_avg.len() {
+                let m = self.moment(by);
+                let wait = self.tg_load_avg[level].write(&self.distances, by, m);
+                self.charge_tg(by, wait);
+            }
         }
     }
 
-    /// A group's share of a CPU follows the group's load average, so every enqueue and dequeue reads it.
+    /// A group's share of a CPU follows the group's load average, so every enqueue and
+    /// dequeue reads it, on every level.
     pub(crate) fn update_cfs_group(&mut self, by: usize) {
-        if self.task_group {
+        for level in 0..self.tg_load_avg.len() {
             let m = self.moment(by);
-            let wait = self.tg_load_avg.read(&self.distances, by, m);
+            let wait = self.tg_load_avg[level].read(&self.distances, by, m);
             self.charge_tg(by, wait);
         }
     }

@@ -33,17 +33,18 @@ pub(crate) struct Segment {
     start: u64,
     left: Work,
     rate: u64,
+    end: u64,
 }
 
 impl Segment {
     pub(crate) fn new(start: u64, left: Work, rate: u64) -> Self {
-        Segment { start, left, rate }
+        Segment { start, left, rate, end: start + left.duration(rate) }
     }
 
     /// When it ends, at the present rate.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
-        self.start + self.left.duration(self.rate)
+        self.end
     }
 
     /// Settles what is done by `now`, and goes on at `rate`.
@@ -53,14 +54,14 @@ impl Segment {
         self.left.stall -= stalled;
         let done = (elapsed - stalled) * self.rate / 1024;
         self.left.work -= done.min(self.left.work);
-        self.start = now;
-        self.rate = rate;
+        *self = Segment::new(now, self.left, rate);
     }
 
     /// Puts `more` in front of what is left at `now`.
     pub(crate) fn interrupt(&mut self, now: u64, more: Work) {
         self.retime(now, self.rate);
         self.left += more;
+        self.end = now + self.left.duration(self.rate);
     }
 
     /// What is left to do at `now`.

@@ -29,11 +29,21 @@ pub struct Settings {
     pub policy: PolicySettings,
     /// Seed of all randomness.
     pub seed: u64,
-    /// Run the workload in a task group of its own, as a login session or a
-    /// service does; false: in the root group, which has no shared load average.
-    pub task_group: bool,
+    /// How many task groups deep the workload runs; each has a load average that
+    /// all CPUs share. 0 is the root group, which has none; see
+    /// [`Settings::LOGIN_SESSION_DEPTH`].
+    pub task_group_depth: u32,
     /// Simulated time at which a run is given up, in ns.
     pub limit_ns: u64,
+}
+
+impl Settings {
+    /// A login session under systemd 252 and later runs in
+    /// `user.slice/user-N.slice/session-M.scope`, and as `user@.service` delegates the
+    /// cpu controller (`Delegate=pids memory cpu`), each of the three is a task group.
+    pub const LOGIN_SESSION_DEPTH: u32 = 3;
+    /// The deepest nesting of task groups that can be asked for.
+    pub const MAX_DEPTH: u32 = 16;
 }
 
 /// Why a simulation could not be run to its end.
@@ -94,7 +104,8 @@ pub struct Simulation<'a> {
     pub(crate) idle_states: &'a [IdleState],
     pub(crate) distances: Distances,
     pub(crate) caches: Caches,
-    pub(crate) tg_load_avg: SharedLine,
+    /// Of the workload's task group and the groups around it, innermost first.
+    pub(crate) tg_load_avg: Vec<SharedLine>,
     pub(crate) counters: Counters,
     pub(crate) schedstat: Vec<CpuSchedstat>,
     pub(crate) trace: &'a mut dyn Trace,
@@ -105,11 +116,11 @@ pub struct Simulation<'a> {
     pub(crate) nohz_idle: CpuMask,
     pub(crate) nohz_next_balance: u64,
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
-    pub(crate) task_group: bool,
     /// EEVDF's request size after scaling by the number of CPUs.
     pub(crate) base_slice_ns: u64,
     pub(crate) tick_ns: u64,
-    pub(crate) line_bytes: u64,
+    /// log2 of the bytes of a cache line.
+    pub(crate) line_shift: u32,
     pub(crate) nr_live: usize,
     pub(crate) nr_idle: u64,
     pub(crate) nr_waiting: u64,
@@ -145,7 +156,10 @@ impl<'a> Simulation<'a> {
         let sys = system::build(machine, topology, &settings.policy, START_NS)?;
         let nr_cpus = machine.nr_cpus();
         let cpus: Vec<Cpu> = (0..nr_cpus)
-            .map(|cpu| Cpu::new(machine.smt_mask(cpu).iter().filter(|c| *c != cpu).collect(), START_NS))
+            .map(|cpu| {
+                let siblings = machine.smt_mask(cpu).iter().filter(|c| *c != cpu).collect();
+                Cpu::new(siblings, START_NS, u64::from(machine.cpus[cpu].capacity))
+            })
             .collect();
         let all_cpus = CpuMask { bits: *machine.all_cpus().words() };
         let base_slice = sys.tunable(Tunable::base_slice_ns) as u64;
@@ -165,7 +179,9 @@ impl<'a> Simulation<'a> {
             idle_states: &machine.idle_states,
             distances: Distances::new(machine),
             caches: Caches::new(machine),
-            tg_load_avg: SharedLine::new(nr_cpus, machine.nr_llcs(), machine.costs.llc_line_ns),
+            tg_load_avg: (0..settings.task_group_depth)
+                .map(|_| SharedLine::new(nr_cpus, machine.nr_llcs(), machine.costs.llc_line_ns))
+                .collect(),
             counters: Counters::new(),
             schedstat,
             trace,
@@ -175,11 +191,10 @@ impl<'a> Simulation<'a> {
             nohz_idle: all_cpus,
             nohz_next_balance: 0,
             sleepers: BinaryHeap::new(),
-            task_group: settings.task_group,
             // sysctl_sched_tunable_scaling, logarithmic: 1 + log2 of at most 8 CPUs
             base_slice_ns: base_slice * u64::from(1 + nr_cpus.min(8).ilog2()),
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
-            line_bytes: machine.caches.line_bytes.max(1),
+            line_shift: machine.caches.line_bytes.max(1).ilog2(),
             nr_live: 0,
             nr_idle: nr_cpus as u64,
             nr_waiting: 0,
@@ -278,7 +293,7 @@ impl<'a> Simulation<'a> {
         self.settle_busy();
         self.settle_conservation();
         let runtime = self.now - self.marked_start.unwrap_or(START_NS);
-        let metrics = self.counters.metrics(runtime, self.workload.messages, self.workload.extrapolation);
+        let metrics = self.counters.metrics(runtime, self.workload.unscaled_messages);
         Measured { metrics, reasons: self.counters.reasons.clone(), latency: self.counters.latency.clone() }
     }
 
@@ -315,22 +330,19 @@ impl<'a> Simulation<'a> {
 
     // ---- time on a CPU -----------------------------------------------------
 
-    /// Full speed is 1024: the CPU's capacity, shared with busy siblings.
-    pub(crate) fn rate(&self, cpu: usize) -> u64 {
+    /// The speed of a CPU (1024 is full): its capacity, shared with busy siblings.
+    fn shared_rate(&self, cpu: usize) -> u64 {
         let capacity = u64::from(self.sys.cpu[cpu].capacity_orig);
-        match u64::from(self.cpus[cpu].active_siblings) {
-            0 => capacity,
-            // each further thread adds what the second one adds
-            n => capacity * (100 + n * (self.smt_pct - 100)) / (100 * (n + 1)),
-        }
-        .max(1)
+        let n = u64::from(self.cpus[cpu].active_siblings);
+        // each further thread adds what the second one adds
+        (capacity * (100 + n * (self.smt_pct - 100)) / (100 * (n + 1))).max(1)
     }
 
     /// The present, as `cpu` sees it in the middle of kernel work that it has begun.
     #[inline]
     pub(crate) fn local_now(&self, cpu: usize) -> u64 {
         let pending = self.cpus[cpu].pending;
-        if pending.is_zero() { self.now } else { self.now + pending.duration(self.rate(cpu)) }
+        if pending.is_zero() { self.now } else { self.now + pending.duration(self.cpus[cpu].rate) }
     }
 
     #[inline]
@@ -350,12 +362,11 @@ impl<'a> Simulation<'a> {
 
     /// `cpu` is busy with what is pending and then with `work`.
     pub(crate) fn begin_segment(&mut self, cpu: usize, activity: Activity, work: Work) {
-        let rate = self.rate(cpu);
         let c = &mut self.cpus[cpu];
         c.activity = activity;
         let mut all = std::mem::take(&mut c.pending);
         all += work;
-        c.segment = Segment::new(self.now, all, rate);
+        c.segment = Segment::new(self.now, all, c.rate);
     }
 
     /// What is pending delays what `cpu` is busy with.
@@ -373,9 +384,11 @@ impl<'a> Simulation<'a> {
             let sibling = self.cpus[cpu].siblings[i];
             let c = &mut self.cpus[sibling];
             c.active_siblings = if active { c.active_siblings + 1 } else { c.active_siblings - 1 };
+            let rate = self.shared_rate(sibling);
+            let c = &mut self.cpus[sibling];
+            c.rate = rate;
             if c.activity != Activity::Idle {
-                let rate = self.rate(sibling);
-                self.cpus[sibling].segment.retime(self.now, rate);
+                c.segment.retime(self.now, rate);
                 self.reprogram(sibling);
             }
         }

@@ -15,6 +15,9 @@ const TASK_LINES: u64 = 7;
 /// queue's counters, its tree and its averages.
 /// assumption: counted from the layout of struct rq and cfs_rq, kernel/sched/sched.h.
 const RQ_LINES: u64 = 6;
+/// Cache lines that a scan reads of each CPU, and that the CPU has modified: nr_running,
+/// and curr (available_idle_cpu, kernel/sched/syscalls.c).
+const SCAN_LINES: u64 = 2;
 
 impl Simulation<'_> {
     /// Wakes `task` from `cpu`, which pays for it. `sync`: the waker is about to sleep.
@@ -77,7 +80,7 @@ impl Simulation<'_> {
         };
         self.counters.record(&d);
         self.trace.decision(&d);
-        self.charge_work(cpu, u64::from(d.cpus_scanned) * self.costs.scan_cpu_ns);
+        self.charge_stall(cpu, u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns);
         d.cpu as usize
     }
 
@@ -197,7 +200,7 @@ impl Simulation<'_> {
 
     /// Moves lines that `from` has modified to `to`, which waits for them.
     fn fetch_lines(&mut self, from: usize, to: usize, lines: u64) {
-        let ns = lines * self.distances.transfer(from, to) * 100 / self.costs.mlp_pct.max(1);
+        let ns = self.distances.fetch(from, to, lines);
         self.counters.time.transfer += ns;
         self.charge_stall(to, ns);
     }

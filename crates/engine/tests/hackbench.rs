@@ -11,7 +11,7 @@ fn settings(profile: &str, seed: u64) -> Settings {
     Settings {
         policy: PolicySettings { features, tunables: default_tunables() },
         seed,
-        task_group: true,
+        task_group_depth: Settings::LOGIN_SESSION_DEPTH,
         limit_ns: 10_000_000_000,
     }
 }

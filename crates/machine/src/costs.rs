@@ -74,8 +74,8 @@ costs! {
     dram_remote_line_ns = 160 in 0..=100_000,
         "assumption: local latency plus 60 ns for the socket hop (7-cpu.com, Westmere: 105 against 67 ns above L3)";
     /// Memory-level parallelism of a refill in percent: 100 fetches one line after the other.
-    mlp_pct = 400 in 100..=10_000,
-        "assumption: four misses in flight; cores have 10 to 48 line-fill buffers, but a working set is refilled by dependent loads too";
+    mlp_pct = 200 in 100..=10_000,
+        "assumption: two misses in flight; Ferdman et al., Clearing the Clouds, ASPLOS 2012, find the memory-level parallelism of server software to be low";
     /// Throughput of two busy SMT siblings together, relative to one alone, in percent.
     smt_pct = 115 in 100..=200,
         "kernel/sched/topology.c up to Linux 4.20: smt_gain 1178/1024 (about 15 %)";
@@ -94,9 +94,6 @@ costs! {
     /// Taking a task off a runqueue, load tracking included (`deactivate_task`), in ns.
     dequeue_ns = 170 in 0..=1_000_000,
         "assumption: a seventh of the 1215 ns that ftrace showed on Juno, tracing included";
-    /// Looking at one CPU in a scan for an idle one, in ns.
-    scan_cpu_ns = 15 in 0..=100_000,
-        "assumption: one load of a runqueue line that hits the shared LLC";
     /// Gathering the statistics of one CPU in a load balance, in ns.
     balance_cpu_ns = 60 in 0..=100_000,
         "assumption: a few runqueue lines from other cores; seed 002 shows 2236 ns a newidle balance of a core, 3444 of 24 CPUs, 4590 of 48";

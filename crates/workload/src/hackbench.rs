@@ -87,14 +87,16 @@ impl Hackbench {
         let kind = if self.pipe { ChannelKind::Pipe } else { ChannelKind::UnixStream };
         let mut channels = vec![Channel { kind: ChannelKind::Pipe }; FIRST as usize];
         channels.resize((FIRST + self.groups * self.fds) as usize, Channel { kind });
-        let messages = loops * u64::from(self.fds) * u64::from(self.fds) * u64::from(self.groups);
+        let messages_of =
+            |loops: u64| loops * u64::from(self.fds) * u64::from(self.fds) * u64::from(self.groups);
         Workload {
             name: self.command(),
             channels,
+            first_message_channel: FIRST,
             programs: vec![self.main(), self.receiver(loops), self.sender(loops)],
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            messages,
-            extrapolation: self.loops as f64 / loops as f64,
+            messages: messages_of(loops),
+            unscaled_messages: messages_of(self.loops),
         }
     }
 
@@ -205,7 +207,7 @@ mod tests {
     fn scale_shortens_and_says_by_how_much() {
         let w = parse("hackbench -g 1 -l 1000 --pipe", Scale(5_000)).unwrap();
         assert_eq!(w.messages, 5 * 400);
-        assert!((w.extrapolation - 200.0).abs() < 1e-9);
+        assert_eq!(w.unscaled_messages, 1000 * 400);
         assert_eq!(Scale(1).of(10), 1, "never to nothing");
     }
 

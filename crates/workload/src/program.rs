@@ -124,14 +124,16 @@ pub struct Workload {
     pub name: String,
     /// All channels.
     pub channels: Vec<Channel>,
+    /// Channels from here on carry the workload's messages, those before its control.
+    pub first_message_channel: u32,
     /// All programs; the first task runs number 0.
     pub programs: Vec<Program>,
     /// What the tasks touch.
     pub footprint: Footprint,
     /// Messages between [`Op::MarkStart`] and [`Op::MarkEnd`], 0 if it has none.
     pub messages: u64,
-    /// How much longer the unscaled run is: 1 for a full run.
-    pub extrapolation: f64,
+    /// Messages of the whole run, of which [`Scale`] has left `messages`.
+    pub unscaled_messages: u64,
 }
 
 /// Builds a [`Program`] and refuses unbalanced loops.

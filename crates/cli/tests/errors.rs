@@ -1,0 +1,277 @@
+//! Wrong input: one line that says what is wrong and what is allowed, exit status 2, nothing on standard output.
+
+mod common;
+
+use std::fs;
+
+use common::{coreward, directory};
+
+const RUN: [&str; 4] = ["run", "hackbench -g 1 -f 1 -l 1 --pipe", "--machine", "1n1l2c1t"];
+
+fn refused(args: &[&str], message: &str) {
+    let ran = coreward(args);
+    assert_eq!(ran.stderr, format!("coreward: {message}\n"), "{args:?}");
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
+}
+
+fn refused_option(options: &[&str], message: &str) {
+    refused(&[&RUN[..], options].concat(), message);
+}
+
+const PRESETS: &str = "e5-2680v3-2s, epyc-7543-2s, epyc-9654-2s, hikey, juno-r0, pixel3, pixel3-phantom, power10, \
+                       xeon-60c-2s";
+
+#[test]
+fn machines() {
+    let sources = format!(
+        "give a preset ({PRESETS}), a path ending in .toml, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
+    );
+    refused(&["topology", "epyc"], &format!("unknown machine `epyc`: {sources}"));
+    refused(
+        &["run", "hackbench", "--machine", "epyc"],
+        &format!("--machine: unknown machine `epyc`: {sources}"),
+    );
+    refused(&["topology", "no.toml"], "cannot read no.toml: No such file or directory (os error 2)");
+    let ran = coreward(&["domains", "sysfs:/nowhere"]);
+    assert!(ran.stderr.starts_with("coreward: cannot read /nowhere"), "{}", ran.stderr);
+}
+
+#[test]
+fn domains() {
+    let e5 = "e5-2680v3-2s";
+    refused(&["domains", e5, "--cpu", "48"], "--cpu is 48, allowed are 0 to 47 on e5-2680v3-2s");
+    // Levels 0, 2 and 5: the refused values of seed 002.
+    refused(
+        &["domains", e5, "--relax-domain-level", "7"],
+        "relax_domain_level is 7, allowed are -1 (no request) to 6 on this machine, whose top level is 5",
+    );
+    refused(
+        &["domains", e5, "--relax-domain-level", "5", "--relax-semantics", "before"],
+        "relax_domain_level is 5, allowed are -1 (no request) to 4 on this machine, whose top level is 5",
+    );
+    refused(
+        &["domains", e5, "--relax-semantics", "during"],
+        "invalid value 'during' for '--relax-semantics <WHEN>' [possible values: before, after]",
+    );
+    refused_option(
+        &["--relax-domain-level", "99999"],
+        "relax_domain_level is 99999, allowed are -1 (no request) to 3 on this machine, whose top level is 2",
+    );
+}
+
+#[test]
+fn profiles_and_features() {
+    let profiles = "allowed are linux-4.8, linux-5.5, linux-6.5, linux-6.8, linux-6.12, linux-7.3";
+    refused(&["features", "--profile", "linux-2.4"], &format!("unknown profile `linux-2.4`, {profiles}"));
+    refused_option(&["--profile", "6.5"], &format!("--profile: unknown profile `6.5`, {profiles}"));
+    let ran = coreward(&[&RUN[..], &["--sched-feat", "NO_SUCH"]].concat());
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with(
+        "coreward: --sched-feat: unknown feature `SUCH`, allowed are WAKEUP_BIAS_PREV, UTIL_EST, WA_IDLE, "
+    ));
+    assert!(ran.stderr.ends_with(", each also with NO_ before it\n"));
+}
+
+#[test]
+fn tunables_and_costs() {
+    refused_option(&["--set", "nr_migrate=0"], "--set: nr_migrate is 0, allowed are 1 to 128 (tasks)");
+    refused_option(
+        &["--set", "latency_ns=6"],
+        "--set: unknown tunable `latency_ns`, allowed are spare_capacity_threshold, migration_cost_ns, base_slice_ns, \
+         nr_migrate, relax_domain_level, capacity_margin",
+    );
+    for wrong in ["nr_migrate", "nr_migrate=", "nr_migrate=4.5", "nr_migrate=99999999999999999999"] {
+        let what = "allowed is NAME=VALUE with an integer value";
+        refused_option(
+            &["--set", wrong],
+            &format!("invalid value '{wrong}' for '--set <TUNABLE=VALUE>': {what}"),
+        );
+    }
+    for value in ["-1", "1000001"] {
+        let message = format!("--cost: tick_ns is {value}, allowed are 0 to 1000000");
+        refused_option(&["--cost", &format!("tick_ns={value}")], &message);
+    }
+    for value in ["-1", "5"] {
+        let ran = coreward(&[&RUN[..], &["--cost", &format!("tick={value}")]].concat());
+        assert_eq!(ran.status, 2);
+        assert!(
+            ran.stderr.starts_with("coreward: --cost: unknown cost `tick`, allowed are transfer_smt_ns, ")
+        );
+    }
+}
+
+#[test]
+fn numbers() {
+    for wrong in ["0", "1.5", "1e-3", "0.0000001"] {
+        refused_option(
+            &["--scale", wrong],
+            &format!(
+                "invalid value '{wrong}' for '--scale <X>': scale is {wrong}, allowed are 0.000001 to 1, with at most 6 decimals"
+            ),
+        );
+    }
+    refused_option(
+        &["--time-limit", "0"],
+        "invalid value '0' for '--time-limit <SECONDS>': 0 is not in 1..=1000000",
+    );
+    refused_option(
+        &["--schedstat", "s", "--schedstat-version", "14"],
+        "invalid value '14' for '--schedstat-version <V>': allowed are 15, 16, 17",
+    );
+    refused(
+        &["compare", "x.toml", "--jobs", "0"],
+        "invalid value '0' for '--jobs <J>': 0 is not in 1..=1024",
+    );
+    refused(
+        &["compare", "x.toml", "--runs", "0"],
+        "invalid value '0' for '--runs <N>': 0 is not in 1..=1000",
+    );
+    refused(
+        &["explain", RUN[1], "--machine", RUN[3], "--cpu", "2"],
+        "--cpu is 2, allowed are 0 to 1 on 1n1l2c1t",
+    );
+}
+
+#[test]
+fn workloads() {
+    let run = |workload| ["run", workload, "--machine", "1n1l2c1t"];
+    refused(&run("hackbnch -g 1"), "workload 'hackbnch' is not known (allowed: hackbench [options])");
+    refused(&run(""), "workload '' is not known (allowed: hackbench [options])");
+    let ran = coreward(&run("hackbench -g 0"));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("coreward: hackbench: invalid value '0' for '--groups"), "{}", ran.stderr);
+}
+
+#[test]
+fn command_lines() {
+    refused(&[], "no command given, see coreward --help");
+    refused(&["bench"], "unrecognized subcommand 'bench'");
+    refused(&["run"], "the following required arguments were not provided: --machine <M> <WORKLOAD>");
+    refused(&["machines", "--jsn"], "unexpected argument '--jsn' found");
+}
+
+/// An experiment that is right but for what a test changes in it.
+const EXPERIMENT: &str = r#"name = "e"
+machine = "1n1l2c1t"
+workload = "hackbench -g 1 -f 1 -l 1 --pipe"
+runs = 2
+headline = ["runtime_s"]
+[baseline]
+label = "a"
+sched_feat = ["NO_UTIL_EST"]
+[[variant]]
+label = "b"
+set = { nr_migrate = 8 }
+cost = { tick_ns = 0 }
+"#;
+
+#[test]
+fn experiments() {
+    let dir = directory("experiments");
+    let file = dir.join("e.toml");
+    let path = file.to_str().unwrap();
+    fs::write(&file, EXPERIMENT).unwrap();
+    assert_eq!(coreward(&["compare", path]).status, 0, "it is right as it is");
+
+    let relax =
+        "relax_domain_level is 7, allowed are -1 (no request) to 3 on this machine, whose top level is 2";
+    let scale = "allowed are 0.000001 to 1, with at most 6 decimals";
+    let profiles = "allowed are linux-4.8, linux-5.5, linux-6.5, linux-6.8, linux-6.12, linux-7.3";
+    for (old, new, message) in [
+        ("runs = 2", "runs = 0", "4: runs: runs is 0, allowed are 1 to 1000".to_owned()),
+        ("runs = 2", "time_limit = 0", "4: time_limit: time_limit is 0, allowed are 1 to 1000000".to_owned()),
+        ("runs = 2", "runs = -1", "4: runs: runs is -1, allowed are 1 to 1000".to_owned()),
+        ("runs = 2", "scale = 1.5", format!("4: scale: scale is 1.5, {scale}")),
+        ("runs = 2", "scale = nan", format!("4: scale: scale is NaN, {scale}")),
+        ("runs = 2", "scale = 1e-9", format!("4: scale: scale is 0.000000001, {scale}")),
+        ("runs = 2", "relax_domain_level = 7", format!(" a: {relax}")),
+        (
+            "runs = 2",
+            "relax_domain_level = 11",
+            "4: relax_domain_level: relax_domain_level is 11, allowed are -1 to 10 (level)".to_owned(),
+        ),
+        ("nr_migrate = 8", "nr_migrate = 0", "11: variant.set: nr_migrate is 0, allowed are 1 to 128 (tasks)".to_owned()),
+        (
+            "tick_ns = 0",
+            "tick_ns = -5",
+            "12: variant.cost: tick_ns is -5, allowed are 0 to 1000000".to_owned(),
+        ),
+        (
+            "label = \"a\"",
+            "label = \"a\"\nprofile = \"x\"",
+            format!("8: baseline.profile: unknown profile `x`, {profiles}"),
+        ),
+        ("1n1l2c1t", "1n1lxc1t", "2: machine: ".to_owned()),
+        ("hackbench", "x", "3: workload: workload 'x' is not known (allowed: hackbench [options])".to_owned()),
+        ("NO_UTIL_EST", "NO_UTIL", "8: baseline.sched_feat: unknown feature `UTIL`, allowed are ".to_owned()),
+        (
+            "label = \"b\"",
+            "lable = \"b\"",
+            "10: unknown field `lable`, expected one of `label`, `profile`, `sched_feat`, `set`, `cost`, `seed`".to_owned(),
+        ),
+        ("name", "nmae", "1: unknown field `nmae`, expected one of `name`, `title`, ".to_owned()),
+        ("machine =", "#", "1: missing field `machine`".to_owned()),
+        ("runtime_s", "runtime", "5: unknown variant `runtime`, expected one of `runtime_s`, ".to_owned()),
+        ("[[variant]]", "[[published]]", "10: unknown field `label`, expected one of `metric`, ".to_owned()),
+        ("runs = 2", "runs = \"2\"", "4: invalid type: string \"2\", expected i64".to_owned()),
+        ("runs = 2", "runs =", "4: ".to_owned()),
+    ] {
+        let text = EXPERIMENT.replacen(old, new, 1);
+        assert_ne!(text, EXPERIMENT, "{old}");
+        fs::write(&file, text).unwrap();
+        let ran = coreward(&["compare", path]);
+        let start = format!("coreward: {path}:{message}");
+        assert!(ran.stderr.starts_with(&start), "{new}: {} is not {start}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{new}");
+    }
+}
+
+#[test]
+fn experiment_files() {
+    let dir = directory("experiment_files");
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let missing = path("missing.toml");
+    refused(
+        &["compare", &missing],
+        &format!("cannot read {missing}: No such file or directory (os error 2)"),
+    );
+    fs::create_dir(dir.join("empty")).unwrap();
+    let empty = path("empty");
+    refused(&["compare", &empty], &format!("{empty}: there is no *.toml file in it"));
+    let text = path("bytes.toml");
+    fs::write(&text, b"name = \"\xff\"").unwrap();
+    refused(&["compare", &text], &format!("cannot read {text}: it is not UTF-8 text"));
+    fs::write(&text, " ".repeat((1 << 20) + 1)).unwrap();
+    refused(&["compare", &text], &format!("cannot read {text}: it is larger than 1 MiB"));
+    refused(&["compare", "/dev/zero"], "cannot read /dev/zero: it is larger than 1 MiB");
+    fs::write(&text, EXPERIMENT).unwrap();
+    refused(
+        &["compare", &text, &text, "--html", &path("o.html")],
+        "--html takes one experiment, given are 2",
+    );
+    refused(
+        &["compare", &text, "--json", "--html", &path("o.html")],
+        "the argument '--json' cannot be used with '--html <F>'",
+    );
+}
+
+#[test]
+fn a_workload_that_does_not_end_in_time() {
+    refused(
+        &["run", "hackbench -g 1 -f 2 -l 100000000 --pipe", "--machine", "1n1l1c1t", "--time-limit", "1"],
+        "the workload did not end within 1000000000 ns of simulated time",
+    );
+}
+
+#[test]
+fn an_experiment_of_too_many_variants() {
+    let dir = directory("too_many_variants");
+    let file = dir.join("e.toml");
+    let path = file.to_str().unwrap();
+    fs::write(&file, EXPERIMENT.to_owned() + &"[[variant]]\nlabel = \"c\"\n".repeat(64)).unwrap();
+    refused(&["compare", path], &format!("{path}: variant: 65 variants, allowed are 1 to 64"));
+    let none = EXPERIMENT.split("[[variant]]").next().unwrap();
+    fs::write(&file, format!("variant = []\n{none}")).unwrap();
+    refused(&["compare", path], &format!("{path}: variant: 0 variants, allowed are 1 to 64"));
+}
