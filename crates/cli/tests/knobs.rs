@@ -92,7 +92,7 @@ fn seed_group_and_scale_reach_the_run() {
     assert_eq!(results(&run(&["--seed", "1"])), results(&usual));
     assert_ne!(results(&run(&["--seed", "2"])), results(&usual));
     assert!(metric(&usual, "tg_load_avg_wait_s") > 0.0);
-    assert_eq!(metric(&run(&["--root-group"]), "tg_load_avg_wait_s"), 0.0);
+    assert_eq!(metric(&run(&["--task-group-depth", "0"]), "tg_load_avg_wait_s"), 0.0);
     let half = run(&["--scale", "0.5"]);
     let messages = |r: &Value| (metric(r, "messages_per_s") * metric(r, "runtime_s")).round();
     assert_eq!((messages(&usual), messages(&half)), (1280.0, 640.0));

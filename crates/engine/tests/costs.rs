@@ -65,7 +65,6 @@ fn cases() -> Vec<Case> {
     use Metric as M;
     let pipes = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --pipe"));
     let sockets = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --sockets"));
-    let crowd = || Setup::free("8c", hackbench("-g 2 -f 6 -l 50 -T --pipe"));
     let pulls = || Setup::free("4c", uneven());
     vec![
         case("transfer_smt_ns", messages("1c2t"), M::transfer_time_s, Up, 0, 1000),
@@ -82,7 +81,6 @@ fn cases() -> Vec<Case> {
         case("wakeup_ns", messages("2c"), M::wakeup_time_s, Up, 0, 1000),
         case("enqueue_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
         case("dequeue_ns", pipes(), M::runtime_s, Up, 0, 1000),
-        case("scan_cpu_ns", crowd(), M::wakeup_time_s, Up, 0, 1000),
         case("balance_cpu_ns", pulls(), M::newidle_time_s, Up, 0, 1000),
         case("balance_ns", pulls(), M::balance_time_s, Up, 0, 1000),
         case("detach_task_ns", pulls(), M::newidle_time_s, Up, 0, 10_000),

@@ -17,7 +17,7 @@ fn all(run: &Run) -> String {
 #[test]
 fn the_same_seed_gives_the_same_events_and_metrics() {
     let first = setup().run();
-    assert!(first.events.len() > 1000);
+    assert!(first.events.len() > 500);
     assert_eq!(all(&first), all(&setup().run()));
 }
 
@@ -71,7 +71,6 @@ fn a_known_run_has_its_known_hash() {
         ("wakeup_ns", 300),
         ("enqueue_ns", 150),
         ("dequeue_ns", 170),
-        ("scan_cpu_ns", 15),
         ("balance_cpu_ns", 60),
         ("balance_ns", 600),
         ("detach_task_ns", 400),
@@ -87,5 +86,5 @@ fn a_known_run_has_its_known_hash() {
     s.workload.footprint.private_bytes = 4096;
     let run = s.run();
     let seen = (run.hash(), run.events.len(), run.outcome.events, run.outcome.end_ns);
-    assert_eq!(seen, (5_509_076_613_169_249_080, 788, 22_236, 3_999_999));
+    assert_eq!(seen, (15_486_212_740_410_663_678, 1_382, 22_722, 3_262_681));
 }

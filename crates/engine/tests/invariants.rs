@@ -208,7 +208,8 @@ proptest! {
     fn hackbench_delivers_and_ends(
         machine in machines(),
         (groups, fds, loops, bytes) in (1u32..4, 1u32..5, 1u64..60, prop_oneof![Just(1u32), Just(100), Just(4096), 1u32..70_000]),
-        (pipes, threads, task_group) in any::<(bool, bool, bool)>(),
+        (pipes, threads) in any::<(bool, bool)>(),
+        task_group_depth in 0u32..5,
         profile in 0usize..Profile::ALL.len(),
         bias in any::<bool>(),
         seed in any::<u64>(),
@@ -219,7 +220,7 @@ proptest! {
             if threads { "-T" } else { "-P" },
         );
         let mut s = on(&machine, hackbench(&options), profile, seed).feature("WAKEUP_BIAS_PREV", bias);
-        s.settings.task_group = task_group;
+        s.settings.task_group_depth = task_group_depth;
         let r = s.run();
         check(&r, s.machine.nr_cpus()).map_err(TestCaseError::fail)?;
         let tasks = r.events.iter().filter(|e| matches!(e, Event::Fork { .. })).count() as u32;

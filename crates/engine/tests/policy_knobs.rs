@@ -165,11 +165,21 @@ fn relaxing_all_levels_leaves_no_newidle_balance() {
 fn a_tasks_group_matters_only_to_tasks_in_one() {
     let root = |on| {
         let mut s = crowd("2l4c2t").feature("TG_LOAD_AVG_RATELIMIT", on);
-        s.settings.task_group = false;
+        s.settings.task_group_depth = 0;
         s.run()
     };
     assert_eq!(root(true).hash(), root(false).hash());
     assert_eq!(root(false).get(Metric::tg_load_avg_wait_s), 0.0);
+}
+
+#[test]
+fn each_task_group_around_the_workload_adds_its_line() {
+    let wait = |depth| {
+        let mut s = crowd("2l4c2t");
+        s.settings.task_group_depth = depth;
+        s.run().get(Metric::tg_load_avg_wait_s)
+    };
+    assert!(wait(0) < wait(1) && wait(1) < wait(3), "{} {} {}", wait(0), wait(1), wait(3));
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl Setup {
                     tunables: default_tunables(),
                 },
                 seed: 1,
-                task_group: true,
+                task_group_depth: Settings::LOGIN_SESSION_DEPTH,
                 limit_ns: 100_000 * MS,
             },
         }
@@ -213,8 +213,9 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         channels: vec![Channel { kind: ChannelKind::Pipe }; channels],
         programs,
         footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
+        first_message_channel: channels as u32,
         messages: 0,
-        extrapolation: 1.0,
+        unscaled_messages: 0,
     }
 }
 
