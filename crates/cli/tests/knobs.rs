@@ -1,0 +1,101 @@
+//! Every knob of the command line reaches the simulation.
+
+use std::process::Command;
+
+use coreward_machine::Costs;
+use coreward_policy::{FEATURES, Profile, TUNABLES};
+use serde_json::Value;
+
+const WORKLOAD: &str = "hackbench -g 2 -f 4 -l 40 -T --pipe";
+
+/// `coreward run` with these options, as JSON.
+fn run(options: &[&str]) -> Value {
+    let base = ["run", WORKLOAD, "--machine", "2l2c2t", "--json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_coreward")).args(base).args(options).output().unwrap();
+    assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn metric(report: &Value, name: &str) -> f64 {
+    report["metrics"][name].as_f64().unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// What the run was, as far as it shows; its settings left out.
+fn results(report: &Value) -> (&Value, &Value) {
+    (&report["metrics"], &report["reasons"])
+}
+
+#[test]
+fn every_feature_can_be_switched_either_way() {
+    let names = |report: &Value| -> Vec<String> {
+        report["features"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned()).collect()
+    };
+    let all: Vec<String> = FEATURES.iter().flat_map(|f| ["--sched-feat".into(), f.name.into()]).collect();
+    let none: Vec<String> =
+        FEATURES.iter().flat_map(|f| ["--sched-feat".into(), format!("NO_{}", f.name)]).collect();
+    let of = |options: &[String]| run(&options.iter().map(String::as_str).collect::<Vec<_>>());
+    let on = of(&all);
+    assert_eq!(names(&on), FEATURES.iter().map(|f| f.name.to_owned()).collect::<Vec<_>>());
+    let off = of(&none);
+    assert!(names(&off).is_empty());
+    assert_ne!(results(&on), results(&off));
+    // the last word counts
+    let again = of(&[all, none].concat());
+    assert_eq!(results(&again), results(&off));
+}
+
+#[test]
+fn every_tunable_can_be_set() {
+    for t in TUNABLES.iter().filter(|t| t.name != "relax_domain_level") {
+        for value in [t.min, t.max] {
+            let report = run(&["--set", &format!("{}={value}", t.name)]);
+            assert_eq!(report["tunables"][t.name], value, "{}", t.name);
+        }
+    }
+    assert_ne!(results(&run(&["--set", "migration_cost_ns=0"])), results(&run(&[])));
+}
+
+#[test]
+fn every_cost_can_be_set() {
+    let all: Vec<String> =
+        Costs::FIELDS.iter().flat_map(|c| ["--cost".into(), format!("{}={}", c.name, c.min)]).collect();
+    let free = run(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    for c in Costs::FIELDS {
+        assert_eq!(free["costs"][c.name], c.min, "{}", c.name);
+    }
+    assert!(metric(&free, "runtime_s") < metric(&run(&[]), "runtime_s") / 2.0);
+}
+
+#[test]
+fn a_relaxed_level_is_not_searched() {
+    let attempts = |options: &[&str]| metric(&run(options), "newidle_time_s");
+    let usual = attempts(&[]);
+    assert!(attempts(&["--relax-domain-level", "0"]) < usual);
+    assert_eq!(attempts(&["--set", "relax_domain_level=0"]), attempts(&["--relax-domain-level", "0"]));
+    assert_eq!(attempts(&["--relax-domain-level", "-1"]), usual);
+}
+
+#[test]
+fn every_profile_runs_and_some_differ() {
+    let all: Vec<Value> = Profile::ALL.iter().map(|name| run(&["--profile", name])).collect();
+    for (name, report) in Profile::ALL.iter().zip(&all) {
+        assert_eq!(report["profile"], *name);
+    }
+    // from 6.5 to 6.8 the task group is told less often, and 6.12 delays dequeues
+    assert_ne!(results(&all[2]), results(&all[3]));
+    assert_ne!(results(&all[3]), results(&all[4]));
+}
+
+#[test]
+fn seed_group_and_scale_reach_the_run() {
+    let usual = run(&[]);
+    assert_eq!(results(&run(&["--seed", "1"])), results(&usual));
+    assert_ne!(results(&run(&["--seed", "2"])), results(&usual));
+    assert!(metric(&usual, "tg_load_avg_wait_s") > 0.0);
+    assert_eq!(metric(&run(&["--task-group-depth", "0"]), "tg_load_avg_wait_s"), 0.0);
+    let half = run(&["--scale", "0.5"]);
+    let messages = |r: &Value| (metric(r, "messages_per_s") * metric(r, "runtime_s")).round();
+    assert_eq!((messages(&usual), messages(&half)), (1280.0, 640.0));
+    let (long, short) = (metric(&half, "runtime_extrapolated_s"), metric(&half, "runtime_s"));
+    assert!((long / short - 2.0).abs() < 1e-9);
+}

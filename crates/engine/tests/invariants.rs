@@ -1,0 +1,247 @@
+//! What holds in every run: tasks are neither lost nor doubled, and CPUs do not sleep while tasks wait.
+
+mod support;
+
+use coreward_engine::Leaving;
+use coreward_metrics::Metric;
+use coreward_policy::Profile;
+use coreward_workload::Op;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Event, MS, Run, Setup, Workload, hackbench, program, run, sleep, spawn, workload};
+
+/// Where a task is, by what the observer has been told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Is {
+    New,
+    Asleep,
+    Waiting,
+    Running,
+    Dead,
+}
+
+/// Follows all tasks and CPUs through the events of a run.
+struct Follower {
+    now: u64,
+    curr: Vec<i32>,
+    tasks: BTreeMap<i32, (Is, Option<usize>)>,
+}
+
+impl Follower {
+    fn step(&mut self, event: &Event) -> Result<(), String> {
+        let (Event::Fork { now, .. }
+        | Event::Waking { now, .. }
+        | Event::Migrate { now, .. }
+        | Event::Switch { now, .. }) = *event
+        else {
+            return Ok(());
+        };
+        expect(now >= self.now, "time goes on")?;
+        self.now = now;
+        match *event {
+            Event::Fork { pid, .. } => {
+                expect(self.tasks.insert(pid, (Is::New, None)).is_none(), "a new task has a new id")
+            }
+            Event::Waking { pid, target, new, .. } => self.waking(pid, target, new),
+            Event::Migrate { pid, from, to, .. } => self.migrate(pid, from, to),
+            Event::Switch { cpu, prev, leaving, next, .. } => self.switch(cpu, prev, leaving, next),
+            Event::Decision(_) => Ok(()),
+        }
+    }
+
+    fn task(&mut self, pid: i32) -> Result<&mut (Is, Option<usize>), String> {
+        self.tasks.get_mut(&pid).ok_or_else(|| format!("task {pid} was never created"))
+    }
+
+    fn waking(&mut self, pid: i32, target: usize, new: bool) -> Result<(), String> {
+        let task = self.task(pid)?;
+        let before = if new { Is::New } else { Is::Asleep };
+        expect(task.0 == before, "who wakes slept, or is new")?;
+        task.0 = Is::Waiting;
+        // the move to the target comes after it, but that of a new task before
+        if task.1.is_none() {
+            task.1 = Some(target);
+        }
+        Ok(())
+    }
+
+    fn migrate(&mut self, pid: i32, from: usize, to: usize) -> Result<(), String> {
+        let task = self.task(pid)?;
+        expect(from != to, "a move goes elsewhere")?;
+        expect(task.1.is_none_or(|at| at == from), "a move starts where the task is")?;
+        expect(task.0 != Is::Dead, "who ended does not move")?;
+        let running = task.0 == Is::Running;
+        task.1 = Some(to);
+        if running {
+            // active balance: the stopper took it off its CPU
+            task.0 = Is::Waiting;
+            self.curr[from] = 0;
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, cpu: usize, prev: i32, leaving: Leaving, next: i32) -> Result<(), String> {
+        expect(self.curr[cpu] == prev, "who leaves a CPU came there")?;
+        expect(prev != next, "a switch is from one to another")?;
+        self.curr[cpu] = next;
+        if prev != 0 {
+            let task = self.task(prev)?;
+            task.0 = match leaving {
+                Leaving::Preempted => Is::Waiting,
+                Leaving::Blocked => Is::Asleep,
+                Leaving::Exited => Is::Dead,
+            };
+        }
+        if next != 0 {
+            let task = self.task(next)?;
+            expect(task.0 == Is::Waiting, "who comes has waited, and runs nowhere else")?;
+            expect(task.1 == Some(cpu), "who comes is on this CPU's queue")?;
+            task.0 = Is::Running;
+        }
+        Ok(())
+    }
+
+    fn idle(&self) -> usize {
+        self.curr.iter().filter(|pid| **pid == 0).count()
+    }
+}
+
+fn expect(condition: bool, what: &str) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(what.to_owned()) }
+}
+
+/// Follows a run to its end, where all tasks have to have ended.
+fn follow(r: &Run, nr_cpus: usize, mut each: impl FnMut(&Follower)) -> Result<(), String> {
+    let mut f = Follower { now: 0, curr: vec![0; nr_cpus], tasks: BTreeMap::new() };
+    for event in &r.events {
+        f.step(event).map_err(|what| format!("not so: {what}; at {event:?}"))?;
+        each(&f);
+    }
+    expect(f.tasks.values().all(|t| t.0 == Is::Dead), "all tasks end")?;
+    expect(f.idle() == nr_cpus, "all CPUs end idle")
+}
+
+/// Checks what the metrics say against the events and against each other.
+fn check(r: &Run, nr_cpus: usize) -> Result<(), String> {
+    follow(r, nr_cpus, |_| ())?;
+    let m = |metric| r.get(metric);
+    let (runtime, busy) = (m(Metric::runtime_s), m(Metric::busy_s));
+    expect(busy <= runtime * nr_cpus as f64 * (1.0 + 1e-9), "CPUs are busy at most all of the time")?;
+    expect(
+        m(Metric::idle_while_waiting_s) <= runtime * nr_cpus as f64 - busy + 1e-9,
+        "idle time is not busy time",
+    )?;
+    let split =
+        [Metric::migrations_smt, Metric::migrations_llc, Metric::migrations_node, Metric::migrations_remote];
+    expect(
+        split.map(m).iter().sum::<f64>() == m(Metric::cpu_migrations),
+        "migrations are split by distance",
+    )?;
+    let switches = m(Metric::context_switches_voluntary) + m(Metric::context_switches_involuntary);
+    expect(switches == m(Metric::context_switches), "context switches are of one kind or the other")?;
+    let migrations = r.events.iter().filter(|e| matches!(e, Event::Migrate { .. })).count() as f64;
+    expect(m(Metric::cpu_migrations) <= migrations, "all migrations are seen")
+}
+
+/// Small machines, regular and, for the wakeup path of asymmetric ones, with some little CPUs.
+fn machines() -> impl Strategy<Value = (String, bool)> {
+    let shape = (1usize..=2, 1usize..=3, 1usize..=3, 1usize..=2);
+    (shape.prop_map(|(n, l, c, t)| format!("{n}n{l}l{c}c{t}t")), prop::bool::weighted(0.2))
+}
+
+fn on((name, little): &(String, bool), w: Workload, profile: usize, seed: u64) -> Setup {
+    let mut s = Setup::new(name, w).profile(Profile::ALL[profile]).seed(seed);
+    if *little {
+        // whole packages, so that threads of a core are alike
+        s.machine.cpus.iter_mut().filter(|c| c.llc == 0).for_each(|c| c.capacity = 446);
+    }
+    s
+}
+
+/// Tasks that compute, sleep, yield, and start others.
+fn mixture() -> impl Strategy<Value = Workload> {
+    let op = prop_oneof![
+        4 => (1u64..4_000_000).prop_map(run),
+        2 => (1u64..3_000_000).prop_map(sleep),
+        1 => Just(Op::Yield),
+    ];
+    let programs = prop::collection::vec((prop::collection::vec(op, 1..6), 1u64..8), 1..4);
+    (programs, 1u32..14).prop_map(|(programs, tasks)| {
+        let n = programs.len() as u32;
+        let mut main = vec![Op::MarkStart];
+        main.extend((0..tasks).map(|i| spawn(1 + i % n)));
+        main.extend([Op::WaitChildren, Op::MarkEnd]);
+        let mut all = vec![program(&main)];
+        all.extend(programs.into_iter().map(|(ops, times)| program(&ops.repeat(times as usize))));
+        workload(0, all)
+    })
+}
+
+/// The longest time for which a task waited while a CPU was idle.
+fn longest_neglect(r: &Run, nr_cpus: usize) -> u64 {
+    let mut since = None;
+    let mut waiting: BTreeSet<i32> = BTreeSet::new();
+    let mut longest = 0;
+    follow(r, nr_cpus, |f| {
+        let now_waiting: BTreeSet<i32> =
+            f.tasks.iter().filter(|t| t.1.0 == Is::Waiting).map(|t| *t.0).collect();
+        if let Some(since) = since {
+            longest = longest.max(f.now - since);
+        }
+        // it counts as one neglect as long as one of the same tasks waits on
+        waiting = if since.is_some() { &waiting & &now_waiting } else { now_waiting.clone() };
+        if f.idle() == 0 || now_waiting.is_empty() {
+            since = None;
+        } else if since.is_none() || waiting.is_empty() {
+            since = Some(f.now);
+            waiting = now_waiting;
+        }
+    })
+    .unwrap();
+    longest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn hackbench_delivers_and_ends(
+        machine in machines(),
+        (groups, fds, loops, bytes) in (1u32..4, 1u32..5, 1u64..60, prop_oneof![Just(1u32), Just(100), Just(4096), 1u32..70_000]),
+        (pipes, threads) in any::<(bool, bool)>(),
+        task_group_depth in 0u32..5,
+        profile in 0usize..Profile::ALL.len(),
+        bias in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let options = format!(
+            "-g {groups} -f {fds} -l {loops} -s {bytes} {} {}",
+            if pipes { "--pipe" } else { "--sockets" },
+            if threads { "-T" } else { "-P" },
+        );
+        let mut s = on(&machine, hackbench(&options), profile, seed).feature("WAKEUP_BIAS_PREV", bias);
+        s.settings.task_group_depth = task_group_depth;
+        let r = s.run();
+        check(&r, s.machine.nr_cpus()).map_err(TestCaseError::fail)?;
+        let tasks = r.events.iter().filter(|e| matches!(e, Event::Fork { .. })).count() as u32;
+        prop_assert_eq!(tasks, 1 + groups * fds * 2);
+        let messages = (r.get(Metric::messages_per_s) * r.get(Metric::runtime_s)).round() as u64;
+        prop_assert_eq!(messages, u64::from(groups * fds * fds) * loops);
+    }
+
+    #[test]
+    fn mixtures_end(machine in machines(), w in mixture(), profile in 0usize..Profile::ALL.len(), seed in any::<u64>()) {
+        let s = on(&machine, w, profile, seed);
+        check(&s.run(), s.machine.nr_cpus()).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn nobody_waits_long_beside_an_idle_cpu_of_the_same_cache(
+        cores in 1usize..=8, w in mixture(), profile in 0usize..Profile::ALL.len(), seed in any::<u64>()
+    ) {
+        let s = Setup::new(&format!("{cores}c"), w).profile(Profile::ALL[profile]).seed(seed);
+        let neglect = longest_neglect(&s.run(), cores);
+        // an idle CPU balances each 1 ms for each CPU of the domain, in whole ticks of 4 ms, and is told by a tick
+        prop_assert!(neglect <= (cores as u64).next_multiple_of(4) * MS + 8 * MS, "{} ns", neglect);
+    }
+}

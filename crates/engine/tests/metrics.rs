@@ -1,0 +1,67 @@
+//! Metrics say what the events say, and each of them can.
+
+mod support;
+
+use coreward_engine::Leaving;
+use coreward_metrics::Metric;
+use support::{Event, MS, Run, Setup, hackbench, spinners, uneven};
+
+fn count(r: &Run, which: impl Fn(&Event) -> bool) -> f64 {
+    r.events.iter().filter(|e| which(e)).count() as f64
+}
+
+#[test]
+fn counts_are_those_of_the_events() {
+    for machine in ["1c", "2c", "2n2l2c2t", "4c"] {
+        let r = Setup::new(machine, uneven()).run();
+        // all is measured but the end of the first task
+        let blocked = |e: &Event| matches!(*e, Event::Switch { prev, leaving, .. } if prev != 0 && leaving != Leaving::Preempted);
+        assert_eq!(r.get(Metric::context_switches_voluntary), count(&r, blocked) - 1.0, "{machine}");
+        let preempted =
+            |e: &Event| matches!(*e, Event::Switch { prev, leaving: Leaving::Preempted, .. } if prev != 0);
+        assert_eq!(r.get(Metric::context_switches_involuntary), count(&r, preempted), "{machine}");
+        let woken = |e: &Event| matches!(e, Event::Waking { new: false, .. });
+        assert_eq!(r.get(Metric::wakeups), count(&r, woken), "{machine}");
+        let moved = |e: &Event| matches!(e, Event::Migrate { .. });
+        assert_eq!(r.get(Metric::cpu_migrations), count(&r, moved), "{machine}");
+        let scanned = |e: &Event| if let Event::Decision(d) = e { f64::from(d.cpus_scanned) } else { 0.0 };
+        // the first task was placed before the measured part
+        let first = r.events.iter().map(scanned).find(|n| *n > 0.0).unwrap_or(0.0);
+        let all: f64 = r.events.iter().map(scanned).sum();
+        assert!((all - first..=all).contains(&r.get(Metric::cpus_scanned)), "{machine}");
+    }
+}
+
+#[test]
+fn busy_time_is_the_time_that_tasks_take_where_nothing_costs() {
+    // 3 x 40 ms, on whichever CPUs
+    for machine in ["1c", "2c", "4c", "2l2c"] {
+        let r = Setup::free(machine, spinners(3, 40 * MS)).run();
+        assert_eq!((r.get(Metric::busy_s) * 1e9).round() as u64, 120 * MS, "{machine}");
+        assert!((r.get(Metric::cpus_utilized) * r.get(Metric::runtime_s) - 0.12).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn one_cpu_idles_only_if_nobody_waits() {
+    assert_eq!(Setup::new("1c", uneven()).run().get(Metric::idle_while_waiting_s), 0.0);
+}
+
+#[test]
+fn every_metric_is_there_and_moves() {
+    let runs = [
+        Setup::new("2n2l2c2t", hackbench("-g 2 -f 6 -l 100 -T --pipe")).run(),
+        Setup::new("2n2l2c2t", uneven()).run(),
+        Setup::new("4c", uneven()).run(),
+    ];
+    for metric in Metric::ALL {
+        let values: Vec<_> = runs.iter().filter_map(|r| r.outcome.metrics.get(*metric)).collect();
+        assert!(!values.is_empty() && values.iter().any(|v| *v != 0.0), "{}: {values:?}", metric.name());
+        assert!(values.iter().all(|v| *v >= 0.0), "{}: {values:?}", metric.name());
+    }
+}
+
+#[test]
+fn messages_are_counted_only_where_there_are_some() {
+    assert_eq!(Setup::new("2c", uneven()).run().outcome.metrics.get(Metric::messages_per_s), None);
+}

@@ -1,0 +1,226 @@
+//! What things take: time on CPUs of any speed, sharing, and sleeping, on machines where nothing else costs.
+
+mod support;
+
+use coreward_engine::Leaving;
+use coreward_machine::IdleState;
+use coreward_metrics::Metric;
+use coreward_workload::Op;
+use std::collections::BTreeMap;
+use support::{MS, Run, Setup, ping_pong, program, run, single, sleep, spawn, spinners, workload};
+
+#[test]
+fn a_spinner_alone_takes_its_work() {
+    let r = Setup::free("1c", single(&[run(7 * MS + 13)])).run();
+    assert_eq!(r.runtime_ns(), 7 * MS + 13);
+    assert_eq!(r.get(Metric::context_switches), 0.0);
+    assert_eq!(r.get(Metric::busy_s), r.get(Metric::runtime_s));
+}
+
+#[test]
+fn work_takes_longer_on_a_smaller_cpu() {
+    for capacity in [446, 512, 1023, 1] {
+        let mut s = Setup::free("1c", single(&[run(MS)]));
+        s.machine.cpus[0].capacity = capacity;
+        assert_eq!(s.run().runtime_ns(), (MS * 1024).div_ceil(u64::from(capacity)), "at {capacity}");
+    }
+}
+
+#[test]
+fn sleeping_takes_the_same_time_on_any_cpu() {
+    for capacity in [1024, 446] {
+        let mut s = Setup::free("1c", single(&[sleep(3 * MS)]));
+        s.machine.cpus[0].capacity = capacity;
+        let r = s.run();
+        assert_eq!(r.runtime_ns(), 3 * MS);
+        assert_eq!(r.get(Metric::busy_s), 0.0);
+        assert_eq!(r.get(Metric::wakeup_latency_us_p50), 0.0);
+    }
+}
+
+/// The first task computes beside one thread.
+fn pair(ns: u64) -> support::Workload {
+    let main = [spawn(1), Op::MarkStart, run(ns), Op::WaitChildren, Op::MarkEnd];
+    workload(0, vec![program(&main), program(&[run(ns)])])
+}
+
+#[test]
+fn smt_siblings_share_what_a_core_can_do() {
+    for pct in [100, 115, 160, 200] {
+        let r = Setup::free("1c2t", pair(10 * MS)).cost("smt_pct", pct).run();
+        let expected = 2 * 10 * MS * 100 / pct;
+        // the rate is a whole number of 1024ths
+        assert!(r.runtime_ns().abs_diff(expected) <= expected / 500, "{pct} %: {} ns", r.runtime_ns());
+        // two cores do not share
+        assert_eq!(Setup::free("2c", pair(10 * MS)).cost("smt_pct", pct).run().runtime_ns(), 10 * MS);
+    }
+}
+
+#[test]
+fn a_sibling_that_ends_gives_the_core_back() {
+    let main = [spawn(1), Op::MarkStart, run(10 * MS), Op::WaitChildren, Op::MarkEnd];
+    let w = workload(0, vec![program(&main), program(&[run(4 * MS)])]);
+    // half speed each until the short one is done at 8 ms, then 6 ms alone
+    assert_eq!(Setup::free("1c2t", w).cost("smt_pct", 100).run().runtime_ns(), 14 * MS);
+}
+
+/// Time on a CPU of each task but the first two ids (idle, main), by the switches of one CPU.
+fn cpu_time(r: &Run, upto: u64) -> BTreeMap<i32, u64> {
+    let mut time: BTreeMap<i32, u64> = BTreeMap::new();
+    let mut since = 0;
+    for (now, _, prev, _, _) in r.switches().take_while(|s| s.0 <= upto) {
+        *time.entry(prev).or_default() += now - since;
+        since = now;
+    }
+    time.retain(|pid, _| *pid > 1);
+    time
+}
+
+/// Three spinners on one CPU with HZ 1000 and a request of `slice` ns.
+fn share(slice: i64) -> Run {
+    let mut s = Setup::free("1c", spinners(3, 60 * MS)).tunable("base_slice_ns", slice);
+    s.machine.hz = 1000;
+    s.run()
+}
+
+#[test]
+fn one_cpu_is_shared_fairly_at_all_times() {
+    for slice in [1_000_000, 3_000_000, 5_000_000] {
+        let r = share(slice);
+        let first_exit = r.switches().find(|s| s.3 == Leaving::Exited).unwrap().0;
+        for (now, ..) in r.switches().take_while(|s| s.0 < first_exit) {
+            let time = cpu_time(&r, now);
+            let of = |pid| time.get(&pid).copied().unwrap_or(0);
+            let (most, least) = ((2..5).map(of).max().unwrap(), (2..5).map(of).min().unwrap());
+            // EEVDF bounds the lag by a request, to which a tick comes because nothing else preempts
+            assert!(most - least <= slice as u64 + 2 * MS, "{slice} ns, at {now}: {time:?}");
+        }
+        assert_eq!(r.runtime_ns(), 180 * MS, "and all of it is used");
+    }
+}
+
+#[test]
+fn tasks_take_turns_by_the_request() {
+    // 180 ms in requests that end at the first tick after they are served
+    for (slice, turns) in
+        [(100_000, 180), (1_000_000, 180), (2_000_000, 90), (5_000_000, 36), (30_000_000, 6)]
+    {
+        let involuntary = share(slice).get(Metric::context_switches_involuntary) as i64;
+        assert!((involuntary - turns).abs() <= turns / 10 + 3, "{slice} ns: {involuntary} of {turns}");
+    }
+}
+
+#[test]
+fn without_competition_nobody_is_preempted() {
+    let r = Setup::free("4c", spinners(4, 20 * MS)).run();
+    let fair = Setup::free("4c", spinners(4, 20 * MS)).tunable("base_slice_ns", 100_000).run();
+    assert!(r.runtime_ns() < 21 * MS, "four CPUs work at once: {} ns", r.runtime_ns());
+    assert!(fair.get(Metric::context_switches_involuntary) <= 4.0);
+}
+
+#[test]
+fn a_wakeup_takes_what_its_parts_take() {
+    // the timer interrupts the idle CPU, wakes the task there, and that switches to it
+    let parts = [
+        ("ipi_handle_ns", 1000, 2),
+        ("wakeup_ns", 2000, 1),
+        ("enqueue_ns", 3000, 1),
+        ("context_switch_ns", 4000, 1),
+    ];
+    for (name, ns, most) in parts {
+        let r = Setup::free("1c", single(&[sleep(MS)])).cost(name, ns).run();
+        let extra = r.runtime_ns() - MS;
+        assert!(extra >= ns && extra <= most * ns, "{name}: {extra} ns");
+    }
+    // what comes before the sleep delays it: a system call; a dequeue and a switch to idle do not
+    assert_eq!(Setup::free("1c", single(&[sleep(MS)])).cost("syscall_ns", 500).run().runtime_ns(), MS + 500);
+    assert_eq!(Setup::free("1c", single(&[sleep(MS)])).cost("dequeue_ns", 500).run().runtime_ns(), MS);
+}
+
+fn idle_state(exit_ns: u64, polling: bool) -> IdleState {
+    IdleState { name: "C".into(), exit_ns, residency_ns: 0, polling, source: String::new() }
+}
+
+/// Two tasks on two CPUs that wake each other.
+fn remote_wakeups(state: IdleState) -> Setup {
+    let mut s = Setup::free("2c", ping_pong(50, 20_000));
+    s.machine.idle_states = vec![state];
+    s
+}
+
+#[test]
+fn a_deeper_idle_state_takes_longer_to_leave() {
+    let mut last = None;
+    for exit_ns in [0, 1_000, 30_000, 200_000] {
+        let r = remote_wakeups(idle_state(exit_ns, true)).run();
+        let latency = r.get(Metric::wakeup_latency_us_p50);
+        assert!(latency >= exit_ns as f64 / 1e3, "{latency} us after {exit_ns} ns");
+        assert!(latency <= exit_ns as f64 / 1e3 * 1.02 + 0.1, "{latency} us after {exit_ns} ns");
+        let now = (latency, r.runtime_ns());
+        assert!(last.is_none_or(|last| last < now));
+        last = Some(now);
+    }
+}
+
+#[test]
+fn an_idle_cpu_chooses_the_state_that_its_idle_time_pays_for() {
+    let exits = |residency_ns| {
+        let mut s = remote_wakeups(idle_state(0, true));
+        s.machine.idle_states.push(IdleState { residency_ns, ..idle_state(10_000, true) });
+        (s.run().get(Metric::idle_exit_s) * 1e9 / 10_000.0).round()
+    };
+    assert_eq!(exits(0), 100.0, "the deepest that pays");
+    // the first guess is 1 ms and moves an eighth of the way to 40 us each time: 24 times on each CPU until 80
+    assert!((20.0..60.0).contains(&exits(80_000)), "{}", exits(80_000));
+    assert!(exits(900_000) <= 6.0);
+}
+
+#[test]
+fn only_cpus_that_do_not_poll_are_interrupted() {
+    for (name, ns) in [("ipi_send_ns", 3000), ("ipi_deliver_ns", 5000), ("ipi_handle_ns", 7000)] {
+        let runtime =
+            |polling, ns| remote_wakeups(idle_state(100, polling)).cost(name, ns).run().runtime_ns();
+        assert_eq!(runtime(true, ns), runtime(true, 0), "{name} while polling");
+        let extra = runtime(false, ns) - runtime(false, 0);
+        // 100 wakeups, each of which somebody waits for
+        assert!((90 * ns..=100 * ns).contains(&extra), "{name}: {extra} ns");
+    }
+}
+
+#[test]
+fn ticks_take_their_time_from_whoever_runs() {
+    for (hz, ticks) in [(100, 10), (250, 25), (1000, 100)] {
+        let mut s = Setup::free("1c", single(&[run(100 * MS)])).cost("tick_ns", 10_000);
+        s.machine.hz = hz;
+        let extra = s.run().runtime_ns() - 100 * MS;
+        assert!(extra.abs_diff(ticks * 10_000) <= 10_000, "{hz} Hz: {extra} ns");
+    }
+    // and there are none while a CPU is idle
+    let r = Setup::free("1c", single(&[sleep(100 * MS)])).cost("tick_ns", 10_000).run();
+    assert_eq!(r.runtime_ns(), 100 * MS);
+}
+
+#[test]
+fn yielding_lets_the_others_go_first() {
+    let order = |between: &[Op]| -> Vec<i32> {
+        let of = |ns| program(&[&[run(ns)], between, &[run(ns)]].concat());
+        let main = [spawn(1), spawn(2), Op::WaitChildren];
+        let w = workload(0, vec![program(&main), of(MS / 10), of(MS / 5)]);
+        let r = Setup::free("1c", w).run();
+        r.switches().filter(|s| s.2 > 1).map(|s| s.2).collect()
+    };
+    assert_eq!(order(&[Op::Yield]), [2, 3, 2, 3]);
+    assert_eq!(order(&[]), [2, 3], "neither used up its request");
+}
+
+#[test]
+fn a_task_that_waits_for_itself_is_reported() {
+    let stuck = single(&[Op::ReadFrom { channel: 0, bytes: 1 }]);
+    let stuck = support::Workload { channels: workload(1, vec![]).channels, ..stuck };
+    let error = Setup::free("2c", stuck).try_run().err().unwrap().to_string();
+    assert!(error.contains("stuck") && error.contains("1 tasks wait"), "{error}");
+    let mut endless = Setup::free("1c", single(&[run(u64::MAX / 1024 / 2)]));
+    endless.settings.limit_ns = 5 * MS;
+    let error = endless.try_run().err().unwrap().to_string();
+    assert!(error.contains("within 5000000 ns"), "{error}");
+}

@@ -1,0 +1,196 @@
+//! Every feature and tunable of the policy changes what tasks do, in a case chosen for it.
+
+mod support;
+
+use coreward_machine::DomainOptions;
+use coreward_metrics::Metric;
+use coreward_policy::{FEATURES, TUNABLES};
+use support::{Setup, hackbench, ping_pong, uneven};
+
+/// Many short messages between more tasks than CPUs, with pipes that never fill.
+fn crowd(machine: &str) -> Setup {
+    Setup::new(machine, hackbench("-g 2 -f 4 -l 60 -T --pipe"))
+}
+
+/// The same for long enough that ticks come, averages are full and pipes fill.
+fn long_crowd() -> Setup {
+    Setup::new("4c", hackbench("-g 2 -f 4 -l 1500 -T --pipe"))
+}
+
+/// One pipe that fills.
+fn full_pipe() -> Setup {
+    Setup::new("1c", hackbench("-g 1 -f 1 -l 3000 -T --pipe"))
+}
+
+/// Seed 000's variant on its baseline.
+fn biased() -> Setup {
+    crowd("4c").profile("linux-6.5").feature("WAKEUP_BIAS_PREV", true)
+}
+
+/// Half of the CPUs are little.
+fn asymmetric() -> Setup {
+    let mut s = Setup::new("4l2c", hackbench("-g 2 -f 3 -l 60 -T --pipe"));
+    s.machine.cpus[..4].iter_mut().for_each(|cpu| cpu.capacity = 446);
+    s
+}
+
+/// Where each feature matters.
+fn feature_case(name: &str) -> Option<Setup> {
+    Some(match name {
+        "WAKEUP_BIAS_PREV" => crowd("4c").profile("linux-6.5"),
+        // the bias looks at estimates
+        "UTIL_EST" => biased(),
+        // an idle previous CPU of another cache, and a waker that will sleep
+        "WA_IDLE" => Setup::new("2l2c", ping_pong(200, 30_000)),
+        // no CPU is idle
+        "WA_WEIGHT" => crowd("2l4c2t"),
+        "WA_BIAS" => long_crowd(),
+        // the scan limit is learnt by periodic balance of a whole cache
+        "SIS_UTIL" => Setup::new("2l2c", uneven()),
+        "TTWU_QUEUE" => Setup::new("2l2c", ping_pong(200, 30_000)),
+        "WAKEUP_PREEMPTION" => crowd("1c"),
+        "RUN_TO_PARITY" => long_crowd(),
+        "PLACE_LAG" => crowd("1c"),
+        "PLACE_DEADLINE_INITIAL" => Setup::new("1c", uneven()),
+        "DELAY_DEQUEUE" => crowd("1c"),
+        "DELAY_ZERO" => Setup::new("1c", uneven()),
+        "TG_LOAD_AVG_RATELIMIT" => crowd("2l4c2t"),
+        "PIPE_WAKE_WHILE_FULL" => full_pipe(),
+        _ => return None,
+    })
+}
+
+/// Where each tunable matters, and a value that is far from its default.
+fn tunable_case(name: &str) -> Option<(Setup, i64)> {
+    Some(match name {
+        "spare_capacity_threshold" => (biased(), 1024),
+        "migration_cost_ns" => (crowd("4c"), 0),
+        "base_slice_ns" => (Setup::new("1c", uneven()), 10_000_000),
+        "nr_migrate" => (Setup::new("4c", uneven()), 1),
+        // who builds the domains asks for it
+        "relax_domain_level" => (Setup::new("2l2c", uneven()), 0),
+        "capacity_margin" => (asymmetric(), 4096),
+        _ => return None,
+    })
+}
+
+/// A run differs for one of a few seeds: a knob that only matters in a tie may not show in one run.
+fn differ(a: &Setup, b: &Setup) -> bool {
+    (1..=4).any(|seed| {
+        let behaviour = |s: &Setup| s.clone().seed(seed).run().behaviour();
+        behaviour(a) != behaviour(b)
+    })
+}
+
+#[test]
+fn every_feature_changes_what_tasks_do() {
+    let mut dead = Vec::new();
+    for (i, f) in FEATURES.iter().enumerate() {
+        let s = feature_case(f.name).unwrap_or_else(|| panic!("{} has no case", f.name));
+        let is_on = s.settings.policy.features >> i & 1 == 1;
+        if !differ(&s, &s.clone().feature(f.name, !is_on)) {
+            dead.push(f.name);
+        }
+    }
+    assert!(dead.is_empty(), "{dead:?}");
+}
+
+#[test]
+fn every_tunable_changes_what_tasks_do() {
+    let mut dead = Vec::new();
+    for t in TUNABLES {
+        let (s, value) = tunable_case(t.name).unwrap_or_else(|| panic!("{} has no case", t.name));
+        assert!((t.min..=t.max).contains(&value) && value != t.default, "{}", t.name);
+        let moved = if t.name == "relax_domain_level" {
+            let relaxed = DomainOptions { relax_domain_level: Some(value as i32), ..Default::default() };
+            s.run_with(&relaxed).unwrap().behaviour() != s.run().behaviour()
+        } else {
+            differ(&s, &s.clone().tunable(t.name, value))
+        };
+        if !moved {
+            dead.push(t.name);
+        }
+    }
+    assert!(dead.is_empty(), "{dead:?}");
+}
+
+/// A metric without a knob and with it, summed over a few seeds.
+fn pair(without: Setup, with: Setup, metric: Metric) -> (f64, f64) {
+    let sum = |s: &Setup| (1..=3).map(|seed| s.clone().seed(seed).run().get(metric)).sum();
+    (sum(&without), sum(&with))
+}
+
+fn switched(s: Setup, feature: &str, metric: Metric) -> (f64, f64) {
+    pair(s.clone().feature(feature, false), s.feature(feature, true), metric)
+}
+
+#[test]
+fn knobs_do_what_they_are_for() {
+    let (without, with) = switched(biased(), "WAKEUP_BIAS_PREV", Metric::cpu_migrations);
+    assert!(with < without / 2.0, "tasks stay: {with} migrations, not {without}");
+
+    let strict = biased().tunable("spare_capacity_threshold", 1024);
+    let (strict, lax) = pair(strict, biased().tunable("spare_capacity_threshold", 0), Metric::cpu_migrations);
+    assert!(lax < strict, "the less has to be spare, the more tasks stay: {lax}, {strict}");
+
+    let (without, with) = switched(crowd("1c"), "WAKEUP_PREEMPTION", Metric::context_switches_involuntary);
+    assert!(with > without, "woken tasks preempt: {with}, {without}");
+
+    let (without, with) = switched(crowd("2l4c2t"), "TG_LOAD_AVG_RATELIMIT", Metric::tg_load_avg_wait_s);
+    assert!(with < without / 2.0, "the group's line is left alone: {with} s, {without} s");
+
+    let full = Setup::new("8c", hackbench("-g 1 -f 4 -l 1500 -T --pipe"));
+    let (without, with) = switched(full, "PIPE_WAKE_WHILE_FULL", Metric::wakeups);
+    assert!(with > without, "writers wake in vain: {with}, {without}");
+
+    let slice = |ns| Setup::new("1c", uneven()).tunable("base_slice_ns", ns);
+    let (long, short) = pair(slice(10_000_000), slice(100_000), Metric::context_switches_involuntary);
+    assert!(short > long, "short requests end more often: {short}, {long}");
+}
+
+#[test]
+fn relaxing_all_levels_leaves_no_newidle_balance() {
+    let s = Setup::new("2l2c", uneven());
+    let attempts = |level| {
+        let options = DomainOptions { relax_domain_level: level, ..Default::default() };
+        let r = s.run_with(&options).unwrap();
+        r.outcome.schedstat.iter().flat_map(|c| &c.domains).map(|d| d.lb_count[2]).sum::<u64>()
+    };
+    assert!(attempts(None) > 0);
+    assert_eq!(attempts(Some(0)), 0);
+    assert_eq!(attempts(Some(-1)), attempts(None));
+}
+
+#[test]
+fn a_tasks_group_matters_only_to_tasks_in_one() {
+    let root = |on| {
+        let mut s = crowd("2l4c2t").feature("TG_LOAD_AVG_RATELIMIT", on);
+        s.settings.task_group_depth = 0;
+        s.run()
+    };
+    assert_eq!(root(true).hash(), root(false).hash());
+    assert_eq!(root(false).get(Metric::tg_load_avg_wait_s), 0.0);
+}
+
+#[test]
+fn each_task_group_around_the_workload_adds_its_line() {
+    let wait = |depth| {
+        let mut s = crowd("2l4c2t");
+        s.settings.task_group_depth = depth;
+        s.run().get(Metric::tg_load_avg_wait_s)
+    };
+    assert!(wait(0) < wait(1) && wait(1) < wait(3), "{} {} {}", wait(0), wait(1), wait(3));
+}
+
+#[test]
+fn what_a_machine_has_not_got_cannot_matter() {
+    // one CPU: nothing to choose; equal capacities: nothing to fit; pipes that never fill
+    for name in ["WAKEUP_BIAS_PREV", "WA_IDLE", "WA_WEIGHT", "WA_BIAS", "SIS_UTIL"] {
+        let s = crowd("1c");
+        assert!(!differ(&s.clone().feature(name, true), &s.feature(name, false)), "{name}");
+    }
+    let alike = crowd("4c");
+    assert!(!differ(&alike, &alike.clone().tunable("capacity_margin", 4096)));
+    let s = Setup::new("1c", ping_pong(200, 0));
+    assert!(!differ(&s, &s.clone().feature("PIPE_WAKE_WHILE_FULL", false)));
+}
