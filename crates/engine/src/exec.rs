@@ -47,7 +47,10 @@ impl Simulation<'_> {
             }
             Op::WriteTo { channel, bytes } => self.channel_work(cpu, channel, entry, bytes, false),
             Op::ReadFrom { channel, bytes } => self.channel_work(cpu, channel, entry, bytes, true),
-            Op::Spawn { .. } => self.jittered(entry + self.costs.fork_ns),
+            Op::Spawn { process, .. } => {
+                let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
+                self.jittered(entry + ns)
+            }
             Op::Sleep { .. } | Op::Poll { .. } | Op::Yield | Op::WaitChildren => self.jittered(entry),
             Op::MarkStart | Op::MarkEnd => Work::default(),
             Op::Repeat { .. } | Op::End => unreachable!("Task::fetch_op follows loops"),

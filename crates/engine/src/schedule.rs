@@ -116,6 +116,8 @@ impl Simulation<'_> {
         self.charge_work(cpu, self.costs.context_switch_ns);
         self.unlock_rq(cpu, cpu);
         self.refill_caches(cpu, next);
+        let start_ns = std::mem::take(&mut self.tasks[next as usize].start_ns);
+        self.charge_work(cpu, start_ns);
         self.resume(cpu);
     }
 

@@ -427,6 +427,11 @@ impl<'a> Simulation<'a> {
         let mut task = Task::new(id, program, base, process, parent, cpu, self.cpus.len() as u32);
         task.policy.max_allowed_capacity =
             self.sys.cpu[..self.cpus.len()].iter().map(|c| c.capacity_orig).max().unwrap_or(1024);
+        task.start_ns = match parent {
+            None => 0,
+            Some(_) if process == id => self.costs.fork_start_ns,
+            Some(_) => self.costs.thread_start_ns,
+        };
         System::init_entity_runnable_average(&mut task.policy);
         self.trace.fork(
             self.now,

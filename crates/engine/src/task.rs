@@ -52,6 +52,8 @@ pub(crate) struct Task {
     pub(crate) done_bytes: u32,
     /// What is left of the current op since it was preempted.
     pub(crate) left: Option<Work>,
+    /// Work before its program begins; 0 once it has run.
+    pub(crate) start_ns: u64,
     pub(crate) live_children: u32,
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
@@ -96,6 +98,7 @@ impl Task {
             in_syscall: false,
             done_bytes: 0,
             left: None,
+            start_ns: 0,
             live_children: 0,
             waits_for_children: false,
             woken_at: None,
