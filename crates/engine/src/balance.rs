@@ -96,8 +96,12 @@ impl Simulation<'_> {
             self.trace.decision(&d);
             self.charge_work(by, u64::from(d.cpus_scanned) * self.costs.balance_cpu_ns);
             let Some(src) = src else {
-                self.schedstat[cpu].domains[level as usize].lb_nobusyg[kind] += 1;
-                self.schedstat[cpu].domains[level as usize].lb_balanced[kind] += 1;
+                let stat = &mut self.schedstat[cpu].domains[level as usize];
+                stat.lb_balanced[kind] += 1;
+                if env.flags & LBF_NOT_MINE == 0 {
+                    // an imbalance was found if there was a busiest group
+                    if env.imbalance > 0 { stat.lb_nobusyq[kind] += 1 } else { stat.lb_nobusyg[kind] += 1 }
+                }
                 break;
             };
             self.schedstat[cpu].domains[level as usize].lb_imbalance[kind] += env.imbalance.max(0) as u64;
@@ -111,8 +115,10 @@ impl Simulation<'_> {
             }
         }
         let found = env.src_cpu >= 0;
-        if self.sys.balance_done(&mut env, moved, true) {
-            self.active_load_balance(env.src_cpu as usize, cpu, by);
+        if self.sys.balance_done(&mut env, moved, true)
+            && self.active_load_balance(env.src_cpu as usize, cpu, by)
+        {
+            self.schedstat[cpu].domains[level as usize].alb_pushed += 1;
         }
         let stat = &mut self.schedstat[cpu].domains[level as usize];
         stat.lb_gained[kind] += u64::from(moved);
@@ -198,33 +204,33 @@ impl Simulation<'_> {
         }
     }
 
-    /// Moves the running task of `src` by force: its CPU is stopped for that.
-    fn active_load_balance(&mut self, src: usize, dst: usize, by: usize) {
-        let Some(task) = self.cpus[src].curr else { return };
+    /// Moves the running task of `src` by force: its CPU is stopped for that. False if it may not move.
+    fn active_load_balance(&mut self, src: usize, dst: usize, by: usize) -> bool {
+        let Some(task) = self.cpus[src].curr else { return false };
         if src == by || self.running_entity(src).is_none() {
-            return;
+            return false;
         }
         let mut env = Balance::default();
         if !self.sys.active_balance_begin(&mut env, src, dst, self.now) {
-            return;
+            return false;
         }
         let p = &self.tasks[task as usize].policy;
         let may = self.sys.can_migrate_task(&mut env, p, &self.all_cpus, false);
         self.sys.active_balance_done(&env, may);
         if !may {
-            return;
+            return false;
         }
         // the stopper preempts the task, and so it can be detached like a waiting one
         self.charge_work(src, self.costs.context_switch_ns);
         self.extend_segment(src);
-        let left = self.cpus[src].segment.remaining(self.now);
         self.update_curr(src);
-        self.tasks[task as usize].left = Some(left);
-        self.tasks[task as usize].se.picked_deadline = 0;
+        self.save_rest(src, task);
         self.put_prev_task(src, task);
+        self.count_switch(src, Some(task), None);
         self.detach_task(task, src, by);
         self.attach_task(task, dst, by);
         self.schedule(src);
         self.reprogram(src);
+        true
     }
 }

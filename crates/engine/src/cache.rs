@@ -15,6 +15,8 @@ use coreward_machine::Machine;
 pub(crate) struct Residence {
     /// CPU + 1 where it was last used; 0: nowhere yet.
     cpu: u32,
+    /// Node of its memory: where it was first used.
+    home: u16,
     core_mark: u64,
     llc_mark: u64,
 }
@@ -30,6 +32,7 @@ pub(crate) struct Caches {
     mlp_pct: u64,
     llc_line_ns: u64,
     dram_line_ns: u64,
+    dram_remote_line_ns: u64,
     /// Shared footprints: for each core, where the processes that it ran lately left theirs.
     shared: Vec<Vec<(u32, u64)>>,
 }
@@ -55,6 +58,7 @@ impl Caches {
             mlp_pct: machine.costs.mlp_pct.max(1),
             llc_line_ns: machine.costs.llc_line_ns,
             dram_line_ns: machine.costs.dram_line_ns,
+            dram_remote_line_ns: machine.costs.dram_remote_line_ns,
             shared: vec![Vec::new(); cores],
         }
     }
@@ -69,6 +73,7 @@ impl Caches {
         let (core, llc) = (self.core_of[cpu] as usize, d.llc(cpu));
         let mut stall = 0;
         if at.cpu == 0 {
+            at.home = d.node(cpu);
             stall += self.fill(core, llc, bytes, self.dram_line_ns, bytes);
         } else {
             let last = at.cpu as usize - 1;
@@ -96,9 +101,10 @@ impl Caches {
         let in_llc = resident(bytes, self.llc_bytes[last_llc], self.llc_filled[last_llc] - at.llc_mark);
         let line =
             if d.between(last, cpu) <= Distance::Llc { self.llc_line_ns } else { d.transfer(last, cpu) };
+        let memory = if d.node(cpu) == at.home { self.dram_line_ns } else { self.dram_remote_line_ns };
         let brought = if last_llc == llc { 0 } else { in_llc };
         self.fill(core, llc, in_llc, line, brought)
-            + self.fill(core, llc, bytes - in_llc, self.dram_line_ns, bytes - in_llc)
+            + self.fill(core, llc, bytes - in_llc, memory, bytes - in_llc)
     }
 
     /// Moves the odometers for `bytes` into the core, `into_llc` of them new to the LLC too.
@@ -137,14 +143,14 @@ impl Caches {
 mod tests {
     use super::*;
 
-    /// Lines of 64 bytes, no parallelism: LLC 20 ns, memory 100, sibling 1, LLC mate 10, package 50, remote 70.
+    /// Lines of 64 bytes, no parallelism: LLC 20 ns, memory 100 (of the other node 150), sibling 1, LLC mate 10, package 50, remote 70.
     fn setup() -> (Caches, Distances) {
         let mut m = Machine::load("2n2l2c2t").unwrap();
         m.caches.l2_bytes = 4096;
         m.caches.line_bytes = 64;
         m.llc_bytes = vec![16384; 4];
         let c = &mut m.costs;
-        (c.mlp_pct, c.llc_line_ns, c.dram_line_ns) = (100, 20, 100);
+        (c.mlp_pct, c.llc_line_ns, c.dram_line_ns, c.dram_remote_line_ns) = (100, 20, 100, 150);
         (c.transfer_smt_ns, c.transfer_llc_ns, c.transfer_package_ns, c.transfer_remote_ns) = (1, 10, 50, 70);
         (Caches::new(&m), Distances::new(&m))
     }
@@ -197,6 +203,16 @@ mod tests {
         let mut flood = Residence::default();
         c.refill(&d, &mut flood, 0, 1 << 20);
         assert_eq!(c.refill(&d, &mut t, 0, 640), 10 * 100, "gone from the LLC too: memory");
+    }
+
+    #[test]
+    fn memory_stays_on_the_node_of_its_first_use() {
+        let (mut c, d) = setup();
+        let mut t = Residence::default();
+        c.refill(&d, &mut t, 0, 640);
+        let mut flood = Residence::default();
+        c.refill(&d, &mut flood, 0, 1 << 20);
+        assert_eq!(c.refill(&d, &mut t, at(&d, Distance::Remote), 640), 10 * 150);
     }
 
     #[test]

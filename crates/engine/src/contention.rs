@@ -74,6 +74,11 @@ impl Distances {
     }
 
     #[inline]
+    pub(crate) fn node(&self, cpu: usize) -> u16 {
+        self.place[cpu][3]
+    }
+
+    #[inline]
     pub(crate) fn llc(&self, cpu: usize) -> usize {
         self.place[cpu][1] as usize
     }

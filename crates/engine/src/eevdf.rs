@@ -161,7 +161,7 @@ impl RunQueue {
                 return None;
             }
             let best = self.first_eligible(curr)?;
-            return (!eligible || best.deadline < c.deadline).then_some(best.task);
+            return (!eligible || best.deadline <= c.deadline).then_some(best.task);
         }
         self.rebase(None);
         self.first_eligible(None).map(|q| q.task)

@@ -18,9 +18,15 @@ impl Simulation<'_> {
     /// Interrupts the current task in the middle of its op.
     pub(crate) fn preempt(&mut self, cpu: usize) {
         let curr = self.cpus[cpu].curr.expect("only a running task is preempted");
-        let left = self.cpus[cpu].segment.remaining(self.now);
-        self.tasks[curr as usize].left = Some(left);
+        self.save_rest(cpu, curr);
         self.schedule(cpu);
+    }
+
+    /// Keeps what is left of the current task's op. The lines that it waits for arrive
+    /// while others run, so only its work is left.
+    pub(crate) fn save_rest(&mut self, cpu: usize, curr: u32) {
+        let work = self.cpus[cpu].segment.remaining(self.now).work;
+        self.tasks[curr as usize].left = Some(Work { work, stall: 0 });
     }
 
     /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
@@ -126,6 +132,7 @@ impl Simulation<'_> {
             self.update_load_avg(cpu, prev, true, true);
             let t = &mut self.tasks[prev as usize];
             t.state = State::Queued;
+            t.queued_at = self.now;
             self.cpus[cpu].rq.enqueue(prev, &t.se);
             self.set_waiting(true);
         }
@@ -153,7 +160,7 @@ impl Simulation<'_> {
     }
 
     /// Counts the switch; its latency ends when the switch does.
-    fn count_switch(&mut self, cpu: usize, prev: Option<u32>, next: Option<u32>) {
+    pub(crate) fn count_switch(&mut self, cpu: usize, prev: Option<u32>, next: Option<u32>) {
         let mut leaving = Leaving::Preempted;
         if let Some(prev) = prev {
             leaving = match self.tasks[prev as usize].state {
@@ -168,11 +175,12 @@ impl Simulation<'_> {
         }
         if let Some(next) = next {
             let at = self.local_now(cpu) + self.costs.context_switch_ns;
+            let t = &mut self.tasks[next as usize];
             let s = &mut self.schedstat[cpu];
             s.pcount += 1;
-            if let Some(woken) = self.tasks[next as usize].woken_at.take() {
+            s.run_delay += at - t.queued_at;
+            if let Some(woken) = t.woken_at.take() {
                 self.counters.latency.record(at - woken);
-                s.run_delay += at - woken;
             }
         } else {
             self.schedstat[cpu].sched_goidle += 1;

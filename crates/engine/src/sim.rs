@@ -408,7 +408,7 @@ impl<'a> Simulation<'a> {
 
     /// Uniform in 0..n.
     pub(crate) fn random(&mut self, n: u32) -> u32 {
-        (u64::from(self.rng.next_u32()) * u64::from(n) >> 32) as u32
+        ((u64::from(self.rng.next_u32()) * u64::from(n)) >> 32) as u32
     }
 
     pub(crate) fn new_task(

@@ -23,7 +23,8 @@ pub enum TooLarge {
 pub struct PolicySettings {
     /// Bit i: the i-th of [`coreward_policy::FEATURES`] is on.
     pub features: u64,
-    /// In the order of [`coreward_policy::TUNABLES`].
+    /// In the order of [`coreward_policy::TUNABLES`]. `relax_domain_level` acts when the
+    /// [`Topology`] is built, so it has to be given there.
     pub tunables: [i64; coreward_policy::NR_TUNABLES],
 }
 

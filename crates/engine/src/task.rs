@@ -58,6 +58,8 @@ pub(crate) struct Task {
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
     pub(crate) woken_at: Option<u64>,
+    /// When it last began to wait on a runqueue.
+    pub(crate) queued_at: u64,
     pub(crate) residence: Residence,
     /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
     pub(crate) list_order: u64,
@@ -102,6 +104,7 @@ impl Task {
             live_children: 0,
             waits_for_children: false,
             woken_at: None,
+            queued_at: 0,
             residence: Residence::default(),
             list_order: 0,
         }

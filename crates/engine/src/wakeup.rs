@@ -38,9 +38,8 @@ impl Simulation<'_> {
             let flags = WF_TTWU | if sync { WF_SYNC } else { 0 };
             let target = self.select_task_rq(task, cpu, prev, flags);
             self.trace_waking(task, cpu, target, false);
-            if target == prev {
-                self.schedstat[cpu].ttwu_local += u64::from(target == cpu);
-            } else {
+            self.count_ttwu(cpu, target, prev);
+            if target != prev {
                 self.set_task_cpu(task, target, cpu);
             }
             self.tasks[task as usize].state = State::Waking;
@@ -82,6 +81,28 @@ impl Simulation<'_> {
         self.trace.decision(&d);
         self.charge_stall(cpu, u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns);
         d.cpu as usize
+    }
+
+    /// The counters of ttwu_stat() and wake_affine(): on the lowest domain that spans both CPUs.
+    fn count_ttwu(&mut self, cpu: usize, target: usize, prev: usize) {
+        if target == cpu {
+            self.schedstat[cpu].ttwu_local += 1;
+        } else if let Some(level) = self.level_spanning(cpu, target) {
+            self.schedstat[cpu].domains[level].ttwu_wake_remote += 1;
+        }
+        if target == cpu && prev != cpu {
+            if let Some(level) = self.level_spanning(cpu, prev) {
+                self.schedstat[cpu].domains[level].ttwu_move_affine += 1;
+            }
+        }
+    }
+
+    /// The lowest level at which `cpu` has a domain with `other` in it.
+    fn level_spanning(&self, cpu: usize, other: usize) -> Option<usize> {
+        (0..self.sys.cpu[cpu].nr_sd as usize).find(|level| {
+            let span = &self.sys.domain[self.sys.cpu_sd[cpu][*level].domain as usize].span;
+            span.bits[other / 64] >> (other % 64) & 1 == 1
+        })
     }
 
     /// A sleeping or new task changes CPUs; `by` is where that is decided.
@@ -240,6 +261,7 @@ impl Simulation<'_> {
         rq.enqueue(task, &t.se);
         t.state = State::Queued;
         t.cpu = cpu;
+        t.queued_at = self.now;
         self.touch(task);
         self.set_waiting(true);
     }
@@ -255,6 +277,7 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task as usize];
         t.delayed = false;
         t.state = State::Queued;
+        t.queued_at = self.now;
         if zero {
             let rq = &mut self.cpus[cpu].rq;
             rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
