@@ -21,7 +21,7 @@ export RUSTC_BOOTSTRAP=1
 # The readers are safe Rust: AddressSanitizer would find little, and take time and memory.
 build="--sanitizer none --fuzz-dir ."
 # The readers stand on the crates that the program is built with.
-cp ../Cargo.lock Cargo.lock
+[ Cargo.lock -nt ../Cargo.lock ] || cp ../Cargo.lock Cargo.lock
 # shellcheck disable=SC2086 # options are words
 cargo fuzz build $build
 

@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
     let Workload { name, messages, .. } = workload;
     let again = parse(&name, Scale(1)).expect("the command that it stands for is read again");
     assert_eq!(again.name, name);
-    assert!(again.messages <= messages && again.extrapolation >= 1.0);
+    assert!(again.messages <= messages);
 });
 
 /// Every task that is spawned has its program and its channels.
