@@ -5,7 +5,7 @@ mod support;
 use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
 use coreward_workload::Op;
-use support::{MS, Setup, Workload, hackbench, ping_pong, run, single, spinners, uneven, workload};
+use support::{MS, Setup, Workload, hackbench, ping_pong, program, run, single, spinners, uneven, workload};
 
 /// Which way the metric goes when the cost grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,12 +61,18 @@ fn far_memory() -> Setup {
     s
 }
 
+/// One task that creates another.
+fn child(process: bool) -> Workload {
+    let spawn = Op::Spawn { program: 1, base: 0, process };
+    workload(0, vec![program(&[spawn, Op::WaitChildren]), program(&[run(MS)])])
+}
+
 fn cases() -> Vec<Case> {
     use Metric as M;
     let pipes = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --pipe"));
     let sockets = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --sockets"));
-    let processes = || Setup::free("1c", workload(&[program(&[spawn(1, true), Op::WaitChildren]), program(&[run(MS)])]));
-    let threads = || Setup::free("1c", workload(&[program(&[spawn(1, false), Op::WaitChildren]), program(&[run(MS)])]));
+    let processes = || Setup::free("1c", child(true));
+    let threads = || Setup::free("1c", child(false));
     let pulls = || Setup::free("4c", uneven());
     vec![
         case("transfer_smt_ns", messages("1c2t"), M::transfer_time_s, Up, 0, 1000),

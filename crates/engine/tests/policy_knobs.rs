@@ -52,7 +52,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         "RUN_TO_PARITY" => long_crowd(),
         "PLACE_LAG" => crowd("1c"),
         "PLACE_DEADLINE_INITIAL" => Setup::new("1c", uneven()),
-        "DELAY_DEQUEUE" => crowd("1c"),
+        "DELAY_DEQUEUE" => crowd("2l4c2t"),
         "DELAY_ZERO" => Setup::new("1c", uneven()),
         "TG_LOAD_AVG_RATELIMIT" => crowd("2l4c2t"),
         "PIPE_WAKE_WHILE_FULL" => full_pipe(),

@@ -1,4 +1,4 @@
-//! What does not hold yet: each test here fails, and shows one thing to be mended.
+//! Mistakes that were made once: each test here failed before it was mended.
 
 mod support;
 
