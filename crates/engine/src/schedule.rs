@@ -22,10 +22,9 @@ impl Simulation<'_> {
         self.schedule(cpu);
     }
 
-    /// Keeps what is left of the current task's op. The lines that it waits for arrive
-    /// while others run, so only its work is left.
+    /// Keeps what is left of the current task's op.
     pub(crate) fn save_rest(&mut self, cpu: usize, curr: u32) {
-        let work = self.cpus[cpu].segment.remaining(self.now).work;
+        let work = self.cpus[cpu].segment.work_left(self.now);
         self.tasks[curr as usize].left = Some(Work { work, stall: 0 });
     }
 
@@ -190,12 +189,17 @@ impl Simulation<'_> {
         self.trace.switch(self.now, cpu, prev, leaving, next);
     }
 
-    /// The task that was switched in finds the caches as the others left them.
+    /// The task that was switched in finds the caches as the others left them. It waits for
+    /// no more lines than it touches, which is at most one for each ns of work that is left
+    /// of its op: so it gets on however little time it is given.
     fn refill_caches(&mut self, cpu: usize, task: u32) {
         let footprint = self.workload.footprint;
         let t = &mut self.tasks[task as usize];
-        let stall = self.caches.refill(&self.distances, &mut t.residence, cpu, footprint.private_bytes)
+        let mut stall = self.caches.refill(&self.distances, &mut t.residence, cpu, footprint.private_bytes)
             + self.caches.refill_shared(cpu, t.process, footprint.shared_bytes);
+        if let Some(left) = t.left {
+            stall = stall.min(left.work * self.costs.dram_remote_line_ns.max(self.costs.dram_line_ns));
+        }
         self.counters.time.refill += stall;
         self.charge_stall(cpu, stall);
     }

@@ -34,11 +34,15 @@ pub(crate) struct Segment {
     left: Work,
     rate: u64,
     end: u64,
+    /// When it began, and with how much work.
+    begun: u64,
+    work: u64,
 }
 
 impl Segment {
     pub(crate) fn new(start: u64, left: Work, rate: u64) -> Self {
-        Segment { start, left, rate, end: start + left.duration(rate) }
+        let end = start + left.duration(rate);
+        Segment { start, left, rate, end, begun: start, work: left.work }
     }
 
     /// When it ends, at the present rate.
@@ -54,7 +58,9 @@ impl Segment {
         self.left.stall -= stalled;
         let done = (elapsed - stalled) * self.rate / 1024;
         self.left.work -= done.min(self.left.work);
-        *self = Segment::new(now, self.left, rate);
+        self.start = now;
+        self.rate = rate;
+        self.end = now + self.left.duration(rate);
     }
 
     /// Puts `more` in front of what is left at `now`.
@@ -64,10 +70,14 @@ impl Segment {
         self.end = now + self.left.duration(self.rate);
     }
 
-    /// What is left to do at `now`.
-    pub(crate) fn remaining(mut self, now: u64) -> Work {
+    /// The work that is left if it is given up at `now`. In truth stalls do not come first
+    /// but all along, so the work done is the share of the time that has passed; lines
+    /// that were waited for are fetched anew if they are gone by the next time.
+    pub(crate) fn work_left(mut self, now: u64) -> u64 {
         self.retime(now, self.rate);
-        self.left
+        let rest = u128::from(self.end - now);
+        let total = rest + u128::from(now - self.begun);
+        if total == 0 { 0 } else { (u128::from(self.work) * rest / total) as u64 }
     }
 }
 
@@ -93,10 +103,18 @@ mod tests {
     }
 
     #[test]
+    fn work_given_up_in_the_middle_of_a_stall_is_done_in_part() {
+        let s = Segment::new(100, Work { work: 500, stall: 1500 }, 1024);
+        assert_eq!(s.work_left(100), 500);
+        assert_eq!(s.work_left(600), 375, "a quarter of 2000 ns has passed");
+        assert_eq!(s.work_left(2100), 0);
+    }
+
+    #[test]
     fn an_interrupt_delays_the_rest() {
         let mut s = Segment::new(100, Work { work: 50, stall: 20 }, 1024);
         s.interrupt(110, Work { work: 5, stall: 7 });
         assert_eq!(s.end(), 170 + 12);
-        assert_eq!(s.remaining(170), Work { work: 12, stall: 0 });
+        assert_eq!(s.work_left(s.end()), 0);
     }
 }

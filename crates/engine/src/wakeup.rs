@@ -38,7 +38,7 @@ impl Simulation<'_> {
             let flags = WF_TTWU | if sync { WF_SYNC } else { 0 };
             let target = self.select_task_rq(task, cpu, prev, flags);
             self.trace_waking(task, cpu, target, false);
-            self.count_ttwu(cpu, target, prev);
+            self.count_ttwu(cpu, target);
             if target != prev {
                 self.set_task_cpu(task, target, cpu);
             }
@@ -78,22 +78,23 @@ impl Simulation<'_> {
             }
         };
         self.counters.record(&d);
+        if wake_flags & WF_TTWU != 0 && prev != cpu && d.target as usize == cpu {
+            // wake_affine() chose the waker's CPU
+            if let Some(level) = self.level_spanning(cpu, prev) {
+                self.schedstat[cpu].domains[level].ttwu_move_affine += 1;
+            }
+        }
         self.trace.decision(&d);
         self.charge_stall(cpu, u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns);
         d.cpu as usize
     }
 
-    /// The counters of ttwu_stat() and wake_affine(): on the lowest domain that spans both CPUs.
-    fn count_ttwu(&mut self, cpu: usize, target: usize, prev: usize) {
+    /// The counters of ttwu_stat(): for a remote CPU on the lowest domain that spans it.
+    fn count_ttwu(&mut self, cpu: usize, target: usize) {
         if target == cpu {
             self.schedstat[cpu].ttwu_local += 1;
         } else if let Some(level) = self.level_spanning(cpu, target) {
             self.schedstat[cpu].domains[level].ttwu_wake_remote += 1;
-        }
-        if target == cpu && prev != cpu {
-            if let Some(level) = self.level_spanning(cpu, prev) {
-                self.schedstat[cpu].domains[level].ttwu_move_affine += 1;
-            }
         }
     }
 
