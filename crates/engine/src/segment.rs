@@ -77,7 +77,7 @@ impl Segment {
         self.retime(now, self.rate);
         let rest = u128::from(self.end - now);
         let total = rest + u128::from(now - self.begun);
-        if total == 0 { 0 } else { (u128::from(self.work) * rest / total) as u64 }
+        (u128::from(self.work) * rest).checked_div(total).unwrap_or(0) as u64
     }
 }
 

@@ -1,0 +1,105 @@
+//! How fast the engine is, as a ratio to a floor that is measured in the same run:
+//! the hold loop (pop the earliest, push it back later) of a bare binary heap with
+//! as many pending events. One line a size; `make bench` prints them.
+
+use coreward_engine::{NoTrace, Outcome, PolicySettings, Settings, Simulation};
+use coreward_machine::{DomainOptions, Machine, Topology};
+use coreward_metrics::Metric;
+use coreward_policy::{Profile, default_tunables};
+use coreward_workload::{Scale, parse};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Rounds of engine and floor in turn, of which the median is reported.
+const ROUNDS: usize = 5;
+/// Events that the floor handles in a round.
+const HOLDS: u64 = 3_000_000;
+
+fn simulate(machine: &str, workload: &str) -> (Outcome, f64) {
+    let machine = Machine::load(machine).expect("a machine");
+    let topology = Topology::build(&machine, &DomainOptions::default()).expect("domains");
+    let workload = parse(workload, Scale::FULL).expect("a workload");
+    let settings = Settings {
+        policy: PolicySettings { features: Profile::DEFAULT.features(), tunables: default_tunables() },
+        seed: 1,
+        task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+        limit_ns: u64::MAX >> 12,
+    };
+    let mut trace = NoTrace;
+    let simulation = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).expect("fits");
+    let start = Instant::now();
+    let outcome = simulation.run().expect("ends");
+    (outcome, start.elapsed().as_secs_f64())
+}
+
+/// Events per second of the hold loop with `pending` events.
+fn floor(pending: u64) -> f64 {
+    let mut heap: BinaryHeap<Reverse<(u64, u64)>> =
+        (0..pending).map(|i| Reverse((i * 37 % 1000, i))).collect();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let start = Instant::now();
+    for _ in 0..HOLDS {
+        let Reverse((time, event)) = heap.pop().expect("never empty");
+        // xorshift
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        heap.push(Reverse((time + random % 2000, event)));
+    }
+    black_box(heap);
+    HOLDS as f64 / start.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A field of /proc/self/status, in bytes; 0 where there is none.
+fn status(field: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    line.and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Memory per task: first, while no other run has left its memory behind.
+fn memory() {
+    let before = status("VmRSS");
+    let tasks = 100_000;
+    simulate("epyc-9654-2s", "hackbench -g 2500 -f 20 --threads --pipe -l 1 -s 100");
+    let per_task = status("VmHWM").saturating_sub(before) / tasks;
+    println!("tasks={tasks} bytes_per_task={per_task}");
+}
+
+fn speed(cpus: u64, machine: &str, groups: u64, loops: u64) {
+    let workload = format!("hackbench -g {groups} -f 20 --threads --pipe -l {loops} -s 100");
+    let mut events = Vec::new();
+    let mut floors = Vec::new();
+    let mut decisions = Vec::new();
+    for _ in 0..ROUNDS {
+        // a segment and a tick of each CPU
+        floors.push(floor(2 * cpus));
+        let (outcome, seconds) = simulate(machine, &workload);
+        events.push(outcome.events as f64 / seconds);
+        let count = |metric| outcome.metrics.get(metric).unwrap_or(0.0);
+        decisions.push((count(Metric::wakeups) + count(Metric::context_switches)) / seconds);
+    }
+    let (events, floor, decisions) = (median(events), median(floors), median(decisions));
+    println!(
+        "cpus={cpus} tasks={} events_per_s={events:.0} floor_per_s={floor:.0} ratio={:.2} \
+         wakeups_and_switches_per_s={decisions:.0} ns_per_event={:.0}",
+        groups * 40,
+        events / floor,
+        1e9 / events
+    );
+}
+
+fn main() {
+    memory();
+    speed(8, "1n1l4c2t", 1, 3000);
+    speed(64, "1n4l8c2t", 5, 800);
+    speed(384, "epyc-9654-2s", 32, 150);
+    speed(384, "epyc-9654-2s", 320, 15);
+}
