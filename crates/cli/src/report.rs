@@ -123,8 +123,9 @@ fn number(metric: Metric, value: f64) -> String {
 pub(crate) fn scaled(scale: Scale) -> Option<String> {
     (scale != Scale::FULL).then(|| {
         format!(
-            "scaled: {} of the workload's loops were run; counts and times are of that part, \
-             runtime_extrapolated_s is an extrapolation to the whole",
+            "scaled: {} of the workload's loops were run, from an even spread of the tasks, and measured from \
+             the second third of the messages to the first worker's end; counts and times are of that stretch, \
+             runtime_extrapolated_s is its rate extrapolated to the whole",
             scale::text(scale)
         )
     })

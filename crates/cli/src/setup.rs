@@ -59,6 +59,7 @@ impl Host {
             policy: self.policy.settings(),
             seed,
             task_group_depth: self.task_group_depth,
+            steady: workload.messages < workload.unscaled_messages,
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
         let simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;

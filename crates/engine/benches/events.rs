@@ -25,6 +25,7 @@ fn simulate(machine: &str, workload: &str) -> (Outcome, f64) {
         policy: PolicySettings { features: Profile::DEFAULT.features(), tunables: default_tunables() },
         seed: 1,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+        steady: false,
         limit_ns: u64::MAX >> 12,
     };
     let mut trace = NoTrace;

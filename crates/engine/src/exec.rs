@@ -145,7 +145,11 @@ impl Simulation<'_> {
                 }
             }
             Op::MarkStart => self.mark_start(),
-            Op::MarkEnd => self.measured = Some(self.measure()),
+            Op::MarkEnd => {
+                if self.measured.is_none() {
+                    self.measured = Some(self.measure());
+                }
+            }
             Op::Yield => {
                 self.tasks[task].advance();
                 self.yield_task(cpu, id);
@@ -194,7 +198,7 @@ impl Simulation<'_> {
         self.wake_channel(cpu, channel, Transfer { wake_next, ..did }, wrote);
         if done {
             if !wrote && channel >= self.workload.first_message_channel {
-                self.counters.messages += 1;
+                self.message_arrived();
             }
             self.tasks[id as usize].advance();
             return true;
@@ -257,6 +261,7 @@ impl Simulation<'_> {
     fn exit(&mut self, cpu: usize, id: u32) {
         self.tasks[id as usize].state = State::Dead;
         self.nr_live -= 1;
+        self.task_ended();
         if let Some(parent) = self.tasks[id as usize].parent {
             let p = &mut self.tasks[parent as usize];
             p.live_children -= 1;

@@ -33,6 +33,11 @@ pub struct Settings {
     /// all CPUs share. 0 is the root group, which has none; see
     /// [`Settings::LOGIN_SESSION_DEPTH`].
     pub task_group_depth: u32,
+    /// The run is a short piece that stands for a long one. A long run settles within its
+    /// first second: balancing spreads its tasks over all caches, and their averages fill.
+    /// So tasks start spread evenly, at random, and what is measured begins with the second
+    /// third of the messages and ends with the first worker, before the load fades.
+    pub steady: bool,
     /// Simulated time at which a run is given up, in ns.
     pub limit_ns: u64,
 }
@@ -128,6 +133,10 @@ pub struct Simulation<'a> {
     pub(crate) marked_start: Option<u64>,
     pub(crate) measured: Option<Measured>,
     pub(crate) events_before: u64,
+    /// Where the tasks of a steady run start, one after the other; empty otherwise.
+    pub(crate) spread: Vec<usize>,
+    /// The message with which a steady run's measurement begins.
+    steady_from: u64,
     pub(crate) list_clock: u64,
     queue: EventQueue,
     limit_ns: u64,
@@ -202,12 +211,17 @@ impl<'a> Simulation<'a> {
             marked_start: None,
             measured: None,
             events_before: 0,
+            spread: Vec::new(),
+            steady_from: if settings.steady { (workload.messages / 3).max(1) } else { u64::MAX },
             list_clock: 0,
             queue: EventQueue::new(nr_cpus + 1),
             limit_ns: settings.limit_ns,
             smt_pct: machine.costs.smt_pct,
             sys,
         };
+        if settings.steady {
+            sim.spread = sim.shuffled_cpus();
+        }
         sim.start();
         Ok(sim)
     }
@@ -304,6 +318,34 @@ impl<'a> Simulation<'a> {
         self.events_before += self.counters.events();
         self.counters = Counters::new();
         self.marked_start = Some(self.now);
+    }
+
+    /// A message has arrived.
+    pub(crate) fn message_arrived(&mut self) {
+        self.counters.messages += 1;
+        if self.counters.messages == self.steady_from {
+            self.mark_start();
+        }
+    }
+
+    /// A task has ended.
+    pub(crate) fn task_ended(&mut self) {
+        if self.is_steady() && self.marked_start.is_some() && self.measured.is_none() {
+            self.measured = Some(self.measure());
+        }
+    }
+
+    fn is_steady(&self) -> bool {
+        self.steady_from != u64::MAX
+    }
+
+    /// All CPUs in a random order.
+    fn shuffled_cpus(&mut self) -> Vec<usize> {
+        let mut cpus: Vec<usize> = (0..self.cpus.len()).collect();
+        for i in (1..cpus.len()).rev() {
+            cpus.swap(i, self.random(i as u32 + 1) as usize);
+        }
+        cpus
     }
 
     fn settle_busy(&mut self) {

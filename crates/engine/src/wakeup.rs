@@ -206,7 +206,10 @@ impl Simulation<'_> {
     /// A new task, created on `cpu`, gets its first CPU.
     pub(crate) fn wake_up_new_task(&mut self, task: u32, cpu: usize) {
         let before = self.local_now(cpu);
-        let target = self.select_task_rq(task, cpu, cpu, WF_FORK);
+        let target = match self.spread.len() {
+            0 => self.select_task_rq(task, cpu, cpu, WF_FORK),
+            n => self.spread[task as usize % n],
+        };
         self.set_task_cpu(task, target, cpu);
         self.trace_waking(task, cpu, target, true);
         let p = &mut self.tasks[task as usize];

@@ -12,6 +12,7 @@ fn settings(profile: &str, seed: u64) -> Settings {
         policy: PolicySettings { features, tunables: default_tunables() },
         seed,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+        steady: false,
         limit_ns: 10_000_000_000,
     }
 }

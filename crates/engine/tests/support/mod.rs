@@ -139,6 +139,7 @@ impl Setup {
                 },
                 seed: 1,
                 task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+                steady: false,
                 limit_ns: 100_000 * MS,
             },
         }
