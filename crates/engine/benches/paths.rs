@@ -1,5 +1,7 @@
 //! The paths that a simulation spends its time on, one by one.
 
+#![allow(missing_docs)] // of the function that criterion_group makes
+
 use coreward_engine::queue::EventQueue;
 use coreward_policy::System;
 use criterion::{Criterion, criterion_group, criterion_main};
