@@ -86,8 +86,10 @@ fn a_run_reports_what_was_run() {
                 changed   WAKEUP_BIAS_PREV, spare_capacity_threshold=128, tick_ns=2000\n\
                 seed      7\n\
                 note      profile linux-6.5: its CFS queue is not built yet, EEVDF stands in\n\
-                note      scaled: 0.25 of the workload's loops were run; counts and times are of that part, \
-                runtime_extrapolated_s is an extrapolation to the whole\n\nruntime_s ";
+                note      scaled: 0.25 of the workload's loops were run, from an even spread of the tasks, \
+                and measured from the second third of the messages to the first worker's end; counts and \
+                times are of that stretch, runtime_extrapolated_s is its rate extrapolated to the whole\n\n\
+                runtime_s ";
     assert!(text.starts_with(head), "{text}");
 
     let json: serde_json::Value = serde_json::from_str(&stdout(&[&args[..], &["--json"]].concat())).unwrap();
@@ -112,10 +114,10 @@ fn a_run_reports_what_was_run() {
     assert_eq!(json["tunables"]["spare_capacity_threshold"], 128);
     assert_eq!(json["costs"]["tick_ns"], 2000);
     let metric = |name: &str| json["metrics"][name].as_f64().unwrap();
-    let ratio = metric("runtime_extrapolated_s") / metric("runtime_s");
-    assert!((ratio - 4.0).abs() < 1e-9, "{ratio}");
-    // 2 senders x 250 loops x 2 receivers
-    assert_eq!((metric("messages_per_s") * metric("runtime_s")).round(), 1000.0);
+    let messages = |seconds| (metric("messages_per_s") * metric(seconds)).round();
+    // 2 senders x 1000 loops x 2 receivers, of which 1000 are run and at most two thirds measured
+    assert_eq!(messages("runtime_extrapolated_s"), 4000.0);
+    assert!((1.0..=667.0).contains(&messages("runtime_s")), "{}", messages("runtime_s"));
 }
 
 #[test]

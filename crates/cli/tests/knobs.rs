@@ -95,7 +95,9 @@ fn seed_group_and_scale_reach_the_run() {
     assert_eq!(metric(&run(&["--task-group-depth", "0"]), "tg_load_avg_wait_s"), 0.0);
     let half = run(&["--scale", "0.5"]);
     let messages = |r: &Value| (metric(r, "messages_per_s") * metric(r, "runtime_s")).round();
-    assert_eq!((messages(&usual), messages(&half)), (1280.0, 640.0));
-    let (long, short) = (metric(&half, "runtime_extrapolated_s"), metric(&half, "runtime_s"));
-    assert!((long / short - 2.0).abs() < 1e-9);
+    assert_eq!(messages(&usual), 1280.0);
+    // a shortened run is measured over at most two thirds of its messages
+    assert!((1.0..=427.0).contains(&messages(&half)));
+    let whole = metric(&half, "messages_per_s") * metric(&half, "runtime_extrapolated_s");
+    assert_eq!(whole.round(), 1280.0);
 }
