@@ -5,7 +5,7 @@
 set -eu
 
 # The rust-version of Cargo.toml.
-RUST_MAJOR=1 RUST_MINOR=86
+RUST_MAJOR=1 RUST_MINOR=85
 
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 

@@ -3,7 +3,7 @@
 use crate::contention::Distance;
 use crate::cpu::Activity;
 use crate::sim::Simulation;
-use crate::task::State;
+use crate::task::{State, Task};
 use coreward_policy::layout::{TASK_SCHED_IDLE, WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement};
 
@@ -18,6 +18,13 @@ const RQ_LINES: u64 = 6;
 /// Cache lines that a scan reads of each CPU, and that the CPU has modified: nr_running,
 /// and curr (available_idle_cpu, kernel/sched/syscalls.c).
 const SCAN_LINES: u64 = 2;
+
+/// Two different tasks at once.
+fn two_of(tasks: &mut [Task], a: usize, b: usize) -> (&mut Task, &mut Task) {
+    let (low, high) = tasks.split_at_mut(a.max(b));
+    let (first, second) = (&mut low[a.min(b)], &mut high[0]);
+    if a < b { (first, second) } else { (second, first) }
+}
 
 impl Simulation<'_> {
     /// Wakes `task` from `cpu`, which pays for it. `sync`: the waker is about to sleep.
@@ -66,10 +73,7 @@ impl Simulation<'_> {
         let curr = self.cpus[cpu].curr.filter(|c| *c != task);
         let d: Decision = match curr {
             Some(curr) => {
-                let [p, waker] = self
-                    .tasks
-                    .get_disjoint_mut([task as usize, curr as usize])
-                    .expect("two tasks that exist");
+                let (p, waker) = two_of(&mut self.tasks, task as usize, curr as usize);
                 self.sys.select_task_rq_fair(&request, &mut p.policy, Some(&mut waker.policy), &self.all_cpus)
             }
             None => {
