@@ -182,7 +182,7 @@ impl Simulation<'_> {
         if self.cpus[cpu].wakelist.is_empty() {
             return;
         }
-        let list = std::mem::take(&mut self.cpus[cpu].wakelist);
+        let mut list = std::mem::take(&mut self.cpus[cpu].wakelist);
         self.lock_rq(cpu, cpu);
         for &task in &list {
             self.activate_task(task, cpu, cpu, false);
@@ -190,8 +190,7 @@ impl Simulation<'_> {
         }
         self.unlock_rq(cpu, cpu);
         self.sys.cpu[cpu].ttwu_pending = 0;
-        // keep the allocation
-        let mut list = list;
+        // the list goes back empty, with its memory
         list.clear();
         self.cpus[cpu].wakelist = list;
     }
