@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from . import accel, guest, hardware, machine, packages, qemu
 from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
@@ -67,24 +68,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 
 
-def options(parsed: argparse.Namespace) -> Options:
-    """The options of a parsed command line."""
-    return Options(
-        kernel=parsed.kernel,
-        machine=parsed.machine,
-        command=" ".join(parsed.command),
-        arch=parsed.arch,
-        cmdline=parsed.cmdline,
-        memory=parsed.memory,
-        boot_timeout=parsed.boot_timeout,
-        timeout=parsed.timeout,
-        accel=parsed.accel,
-        copies=tuple(parsed.copy_in),
-        packages=tuple(parsed.package),
-        out=Path(parsed.out) if parsed.out else None,
-        keep=Path(parsed.keep) if parsed.keep else None,
-        refresh=parsed.refresh,
-    )
+def common(parsed: argparse.Namespace) -> dict[str, Any]:
+    """The options of `add_options`, as `Options` calls them."""
+    return {
+        "arch": parsed.arch,
+        "memory": parsed.memory,
+        "timeout": parsed.timeout,
+        "boot_timeout": parsed.boot_timeout,
+        "accel": parsed.accel,
+        "copies": tuple(parsed.copy_in),
+        "packages": tuple(parsed.package),
+        "refresh": parsed.refresh,
+    }
 
 
 @contextlib.contextmanager
