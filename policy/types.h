@@ -146,7 +146,6 @@ struct cw_cpu_sd {
 struct cw_cpu {
 	u32 nr_running; /* runnable tasks of all classes, the running one included */
 	u32 cfs_nr_running; /* of these, fair tasks (h_nr_running; delayed dequeues count as in 6.12) */
-	u32 cfs_nr_runnable; /* of these, without delayed dequeues (h_nr_runnable) */
 	u32 idle_nr_running; /* of these, SCHED_IDLE tasks */
 	u8 curr_is_idle; /* the idle task is current */
 	u8 ttwu_pending; /* a queued remote wakeup is on its way */
@@ -164,6 +163,7 @@ struct cw_cpu {
 	u64 max_idle_balance_cost; /* ns */
 	u64 load_weight; /* sum of weights of runnable fair tasks */
 	u64 misfit_task_load;
+	u32 cfs_nr_delayed; /* of cfs_nr_running: asleep, their dequeue is delayed */
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
 };

@@ -128,7 +128,6 @@ pub struct CpuSd {
 pub struct Cpu {
     pub nr_running: u32,
     pub cfs_nr_running: u32,
-    pub cfs_nr_runnable: u32,
     pub idle_nr_running: u32,
     pub curr_is_idle: u8,
     pub ttwu_pending: u8,
@@ -146,6 +145,7 @@ pub struct Cpu {
     pub max_idle_balance_cost: u64,
     pub load_weight: u64,
     pub misfit_task_load: u64,
+    pub cfs_nr_delayed: u32,
     pub avg: Avg,
     pub removed: Removed,
 }
