@@ -106,9 +106,13 @@ static inline bool misfit_counts(struct cw_sys *sys, const struct cw_balance *en
 	       capacity_greater(capacity_of(sys, env->dst_cpu), group->max_capacity);
 }
 
-/* The group's sums and extremes are known: what does that call for? */
-static inline void classify_sg(struct cw_sys *sys, const struct cw_balance *env,
-			       const struct cw_group *group, bool local, struct cw_sg_stats *sgs)
+/*
+ * The group's sums and extremes are known: what does that call for? Not inlined,
+ * or the caller's values would not fit the stack of a BPF program.
+ */
+static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const struct cw_balance *env,
+						  const struct cw_group *group, bool local,
+						  struct cw_sg_stats *sgs)
 {
 	const struct cw_domain *sd = env_domain(sys, env);
 
