@@ -30,7 +30,7 @@ static inline void update_group_capacity(struct cw_sys *sys, const struct cw_bal
 
 	if (env->level)
 		child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1));
-	if (child && !(child->flags & SD_OVERLAP)) {
+	if (child && !(child->flags & SD_NUMA)) {
 		for (u32 i = 0; i < child->nr_groups && i < CW_MAX_CPUS; i++) {
 			const struct cw_group *part = sd_group(sys, child->first_group + i);
 
