@@ -26,7 +26,7 @@ class Contents:
     copies: tuple[str, ...] = ()
     """`PATH` or `PATH:PATH_IN_GUEST`: files and directories."""
     packages: tuple[str, ...] = ()
-    """Debian packages of the guest's architecture whose programs the command may use."""
+    """Debian packages of the guest's architecture whose programs the command may name."""
     madt: bytes | None = None
     directory: str = field(default_factory=os.getcwd)
     """The command's working directory: the host's, so that relative paths mean the same."""
@@ -79,29 +79,27 @@ class Builder:
                 raise CannotBuild(f"--copy-in {host}: there is no such file")
             self.add(guest or str(source), source)
 
-    def _trees(self) -> None:
-        """All that the packages hold, but documentation."""
+    def _which(self, word: str) -> Path | None:
+        """The program of a name: of the packages, else of the host."""
         for tree in self.trees:
-            for path in sorted(tree.rglob("*")):
-                name = "/" + str(path.relative_to(tree))
-                if path.is_dir() or name.startswith(("/usr/share/doc", "/usr/share/man", "/.complete")):
-                    continue
-                if path.is_symlink():
-                    self.archive.link(name, os.readlink(path))
-                else:
-                    self.archive.file(name, path)
+            for directory in ("usr/bin", "usr/sbin"):
+                if (tree / directory / word).is_file():
+                    return tree / directory / word
+        where = shutil.which(word)
+        return Path(where) if where else None
 
     def _programs(self, applets: frozenset[str]) -> None:
-        """The host's programs that the command names, by path or by name."""
+        """The programs that the command names, by path on the host or by name."""
         for word in _words(self.contents.command):
-            path = Path(word).absolute() if "/" in word else None
-            if not path and word not in applets and (where := shutil.which(word)):
-                path = Path(where)
-            if not path or not path.is_file() or not os.access(path, os.X_OK):
+            if "/" in word:
+                path = Path(word).absolute()
+            elif word in applets or not (path := self._which(word)):
+                continue
+            if not path.is_file() or not os.access(path, os.X_OK):
                 continue
             found = elf.read(path)
             if found and found.machine == elf.MACHINES[self.contents.arch]:
-                self.add(str(path), path)
+                self.add(str(path) if "/" in word else f"/usr/bin/{word}", path)
 
     def build(self) -> bytes:
         """The initramfs, after the table of CPUs if there is one."""
@@ -120,7 +118,6 @@ class Builder:
             archive.directory("/" + name)
         archive.directory(contents.directory)
         self._copies()
-        self._trees()
         self._programs(_applets())
         early = Archive()
         if contents.madt:
@@ -129,14 +126,16 @@ class Builder:
 
 
 def _words(command: str) -> list[str]:
-    """The words of a shell command, as far as that can be told without running it."""
+    """The words of a shell command and of the commands that it quotes, as far as that can be told
+    without running it."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:
-        return list(lexer)
+        words = list(lexer)
     except ValueError:
-        return command.split()
+        words = command.split()
+    return [inner for word in words for inner in (_words(word) if " " in word and word != command else [word])]
 
 
 def _applets() -> frozenset[str]:

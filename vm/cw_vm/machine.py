@@ -49,6 +49,14 @@ class Machine:
         return len({cpu.capacity for cpu in self.cpus}) > 1
 
 
+def guest_arch(machine: Machine) -> str:
+    """Debian's name of the architecture that a machine's guests are of."""
+    arch = {"x86": "amd64", "arm64": "arm64"}.get(machine.arch)
+    if not arch:
+        raise CannotBuild(f"{machine.name} is a machine of {machine.arch}, guests are of x86 or arm64")
+    return arch
+
+
 def coreward() -> str:
     """The `coreward` program: `$COREWARD`, this tree's, or the one in the PATH."""
     built = [_REPOSITORY / "target" / kind / "coreward" for kind in ("release", "debug")]

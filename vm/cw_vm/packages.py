@@ -183,5 +183,7 @@ def tree(packages: list[str], arch: str) -> Path:
             apt.update()
             for package in apt.closure(packages):
                 apt.unpack(package, where)
+            # as on every merged-/usr system: the C library's linker script names /lib
+            (where / "lib").symlink_to("usr/lib")
             (where / ".complete").touch()
     return where

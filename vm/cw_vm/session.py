@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--boot-timeout", type=positive, default=300, metavar="S", help="seconds until it must have started [default: 300]")
     add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG with a host thread for each CPU]")
     add("--copy-in", action="append", default=[], metavar="PATH[:GUEST]", help="a file, or a directory with all below it, for the guest, at the same path or another")
-    add("--package", action="append", default=[], metavar="NAME", help="a Debian package of the guest's architecture, with all that it depends on")
+    add("--package", action="append", default=[], metavar="NAME", help="a Debian package of the guest's architecture whose programs the command may name")
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 
 
