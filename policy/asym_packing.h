@@ -22,19 +22,6 @@ static inline s32 asym_prefer_cpu(struct cw_sys *sys, const struct cw_group *gro
 	return cpumask_first(sys, &group->span);
 }
 
-/* Are all SMT siblings of `cpu` idle? Its own state does not count. */
-static inline bool is_core_idle(struct cw_sys *sys, s32 cpu)
-{
-	const struct cw_cpumask *siblings = &sys->smt_mask[cpu & CW_CPU_MASK];
-	s32 sibling;
-
-	for_each_cpu(sys, sibling, siblings) {
-		if (sibling != cpu && !idle_cpu(sys, sibling))
-			return false;
-	}
-	return true;
-}
-
 /* Does the preference count for `cpu`? Between cores only if its whole core is idle. */
 static inline bool sched_use_asym_prio(struct cw_sys *sys, const struct cw_domain *sd,
 				       s32 cpu)

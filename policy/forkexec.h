@@ -18,6 +18,8 @@ static inline void update_sg_wakeup_stats(struct cw_sys *sys, const struct cw_wa
 					  const struct cw_domain *sd, const struct cw_group *group,
 					  struct cw_sg_stats *sgs)
 {
+	const struct cw_cpumask *cpus =
+		sched_feat(sys, CW_FEAT_DST_GROUP_ALLOWED) ? w->cpus_ptr : &group->span;
 	bool asym = sd->flags & SD_ASYM_CPUCAPACITY;
 	s32 cpu;
 
@@ -27,7 +29,7 @@ static inline void update_sg_wakeup_stats(struct cw_sys *sys, const struct cw_wa
 		/* until a CPU is found that the task fits */
 		.group_misfit_task_load = asym,
 	};
-	for_each_cpu(sys, cpu, &group->span) {
+	for_each_cpu_and(sys, cpu, &group->span, cpus) {
 		const struct cw_cpu *rq = cpu_rq(sys, cpu);
 		u32 local = task_running_on_cpu(w, cpu);
 		u32 nr_running = rq->nr_running - local;
@@ -114,6 +116,12 @@ static inline bool idlest_spare_wins(const struct cw_domain *sd, const struct cw
 	return idlest->idle_cpus > local->idle_cpus;
 }
 
+/* Is `cpu` on the node that NUMA balancing wants the task on? */
+static inline bool on_preferred_node(struct cw_sys *sys, const struct cw_wakeup *w, s32 cpu)
+{
+	return cpu_rq(sys, cpu)->node == w->p->numa_preferred_nid;
+}
+
 /* The group of domain `level` of `cpu` to move to, or NULL to stay in the CPU's own. */
 static inline struct cw_group *
 sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
@@ -156,6 +164,11 @@ sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, stru
 	case group_misfit_task:
 		return idlest->max_capacity > local->max_capacity ? idlest : NULL;
 	case group_has_spare:
+		if ((sd->flags & SD_NUMA) && on_preferred_node(sys, w, cpu))
+			return NULL;
+		if ((sd->flags & SD_NUMA) &&
+		    on_preferred_node(sys, w, cpumask_first(sys, &idlest->span)))
+			return idlest;
 		imb_numa_nr = allowed_imb_numa_nr(sys, w, sd, local);
 		return idlest_spare_wins(sd, &local_sgs, &idlest_sgs, imb_numa_nr) ? idlest : NULL;
 	default:
@@ -163,18 +176,37 @@ sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, stru
 	}
 }
 
+/* The idle CPU that wakes fastest, so far. */
+struct cw_shallowest {
+	u64 idle_stamp;
+	u32 exit_latency_us;
+	s32 cpu;
+};
+
 /*
- * The CPU of `group` to start on: a SCHED_IDLE one, else the idle one that
- * wakes fastest and of these the one that went idle last (its cache is
- * warmest), else the least loaded.
+ * Does the idle CPU of `rq` wake faster, or as fast and went idle later (its
+ * cache is warmer)? Of one in no idle state only the time counts.
+ */
+static inline bool wakes_faster(const struct cw_cpu *rq, const struct cw_shallowest *best)
+{
+	if (rq->exit_latency_us < best->exit_latency_us)
+		return true;
+	return (rq->exit_latency_us == CW_NO_IDLE_STATE ||
+		rq->exit_latency_us == best->exit_latency_us) &&
+	       rq->idle_stamp > best->idle_stamp;
+}
+
+/*
+ * The CPU of `group` to start on: one that runs only SCHED_IDLE tasks, else the
+ * idle one that wakes fastest, else the least loaded.
  */
 static inline s32 sched_balance_find_dst_group_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 						   struct cw_decision *d,
 						   const struct cw_group *group, s32 this_cpu)
 {
-	u64 min_load = ~0ULL, latest_idle_stamp = 0;
-	u32 min_exit_latency = ~0u;
-	s32 least_loaded_cpu = this_cpu, shallowest_idle_cpu = -1, cpu;
+	struct cw_shallowest best = { .exit_latency_us = CW_NO_IDLE_STATE, .cpu = -1 };
+	u64 min_load = ~0ULL;
+	s32 least_loaded_cpu = this_cpu, cpu;
 
 	if (group->weight == 1)
 		return cpumask_first(sys, &group->span) & CW_CPU_MASK;
@@ -183,22 +215,21 @@ static inline s32 sched_balance_find_dst_group_cpu(struct cw_sys *sys, const str
 		const struct cw_cpu *rq = cpu_rq(sys, cpu);
 
 		d->cpus_scanned++;
-		if (sched_idle_cpu(sys, cpu))
+		if (choose_sched_idle_cpu(sys, cpu, w->p))
 			return cpu;
 		if (available_idle_cpu(sys, cpu)) {
-			if (rq->exit_latency_us < min_exit_latency ||
-			    (rq->exit_latency_us == min_exit_latency &&
-			     rq->idle_stamp > latest_idle_stamp)) {
-				min_exit_latency = rq->exit_latency_us;
-				latest_idle_stamp = rq->idle_stamp;
-				shallowest_idle_cpu = cpu;
-			}
-		} else if (shallowest_idle_cpu < 0 && cpu_load(rq) < min_load) {
+			if (!wakes_faster(rq, &best))
+				continue;
+			best.cpu = cpu;
+			best.idle_stamp = rq->idle_stamp;
+			if (rq->exit_latency_us != CW_NO_IDLE_STATE)
+				best.exit_latency_us = rq->exit_latency_us;
+		} else if (best.cpu < 0 && cpu_load(rq) < min_load) {
 			min_load = cpu_load(rq);
 			least_loaded_cpu = cpu;
 		}
 	}
-	return shallowest_idle_cpu >= 0 ? shallowest_idle_cpu : least_loaded_cpu;
+	return best.cpu >= 0 ? best.cpu : least_loaded_cpu;
 }
 
 /* The highest domain of `cpu` with `sd_flag` below a domain of `weight` CPUs; -1 if none. */
@@ -229,9 +260,9 @@ static inline s32 sched_balance_find_dst_cpu(struct cw_sys *sys, const struct cw
 		d->notes |= CW_NOTE_AFFINITY;
 		return w->prev_cpu;
 	}
-	/* p is taken off its previous CPU's averages below, so both have to be of one time */
+	/* p is taken off its CPU's averages below, so both have to be of one time */
 	if (!(sd_flag & SD_BALANCE_FORK))
-		sync_entity_load_avg(cpu_rq(sys, w->prev_cpu), w->p);
+		sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
 
 	/* each step goes down a level or to a smaller domain of another CPU */
 	for (steps = 0; level >= 0 && steps < 2 * CW_MAX_LEVELS; steps++) {

@@ -287,25 +287,27 @@ static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_ba
  *
  * where x is the part of the LLC that is utilised; with 117 it is 0 from 85 %
  * on. Only periodic balance of the LLC's top domain writes it: newidle balance
- * runs too often for a cache line that all wakeups read.
+ * runs too often for a cache line that all wakeups read. The same for the
+ * domain that is searched where CPUs differ in capacity, unless its CPUs are
+ * those of nodes (ASYM_SIS_UTIL).
  */
 static inline void update_idle_cpu_scan(struct cw_sys *sys, const struct cw_balance *env)
 {
-	const struct cw_domain *sd = env_domain(sys, env);
+	struct cw_domain *sd = env_domain(sys, env);
 	struct cw_llc *llc = llc_of(sys, env->dst_cpu);
 	u64 x, missing, scan;
 
-	if (!sched_feat(sys, CW_FEAT_SIS_UTIL) || env->idle == CW_NEWLY_IDLE)
+	if (!sched_feat(sys, CW_FEAT_SIS_UTIL) || env->idle == CW_NEWLY_IDLE || !sd->weight)
 		return;
-	if (sd->weight != llc->weight || llc->domain == CW_NONE || !llc->weight)
-		return;
-	x = env->sds.total_util / llc->weight;
+	x = env->sds.total_util / sd->weight;
 	missing = x * x * sd->imbalance_pct * sd->imbalance_pct / (10000 * CW_CAPACITY_SCALE);
 	if (missing > CW_CAPACITY_SCALE)
 		missing = CW_CAPACITY_SCALE;
-	scan = (CW_CAPACITY_SCALE - missing) * llc->weight / CW_CAPACITY_SCALE;
-	if (llc->nr_idle_scan != scan)
+	scan = (CW_CAPACITY_SCALE - missing) * sd->weight / CW_CAPACITY_SCALE;
+	if (llc->domain != CW_NONE && llc->weight == sd->weight)
 		llc->nr_idle_scan = scan;
+	if ((sd->flags & SD_ASYM_CPUCAPACITY_FULL) && !(sd->flags & SD_NUMA))
+		sd->nr_idle_scan = scan;
 }
 
 /* Collect the statistics of the domain, group by group from the local one. */

@@ -225,11 +225,11 @@ u64 cw_sizeof(u32 i)
 {
 	static const u64 sizes[] = {
 		sizeof(struct cw_cpumask),  sizeof(struct cw_avg),	sizeof(struct cw_removed),
-		sizeof(struct cw_domain),   sizeof(struct cw_group),	sizeof(struct cw_llc),
-		sizeof(struct cw_cpu_sd),   sizeof(struct cw_cpu),	sizeof(struct cw_task),
-		sizeof(struct cw_wakeup),   sizeof(struct cw_decision), sizeof(struct cw_sg_stats),
-		sizeof(struct cw_sd_stats), sizeof(struct cw_balance),	sizeof(struct cw_newidle),
-		sizeof(struct cw_periodic), sizeof(struct cw_sys),
+		sizeof(struct cw_cfs_rq),   sizeof(struct cw_domain),	sizeof(struct cw_group),
+		sizeof(struct cw_llc),	    sizeof(struct cw_cpu_sd),	sizeof(struct cw_cpu),
+		sizeof(struct cw_task),	    sizeof(struct cw_wakeup),	sizeof(struct cw_decision),
+		sizeof(struct cw_sg_stats), sizeof(struct cw_sd_stats), sizeof(struct cw_balance),
+		sizeof(struct cw_newidle),  sizeof(struct cw_periodic), sizeof(struct cw_sys),
 	};
 
 	return i < sizeof(sizes) / sizeof(sizes[0]) ? sizes[i] : 0;
@@ -242,13 +242,14 @@ u64 cw_last_offset(u32 i)
 		0,
 		__builtin_offsetof(struct cw_avg, util_est),
 		__builtin_offsetof(struct cw_removed, nr),
-		__builtin_offsetof(struct cw_domain, llc),
+		__builtin_offsetof(struct cw_cfs_rq, h_load),
+		__builtin_offsetof(struct cw_domain, nr_idle_scan),
 		__builtin_offsetof(struct cw_group, next_update),
 		__builtin_offsetof(struct cw_llc, util_avg),
 		__builtin_offsetof(struct cw_cpu_sd, local_group),
 		__builtin_offsetof(struct cw_cpu, removed),
 		__builtin_offsetof(struct cw_task, avg),
-		__builtin_offsetof(struct cw_wakeup, random),
+		__builtin_offsetof(struct cw_wakeup, now),
 		__builtin_offsetof(struct cw_decision, groups_scanned),
 		__builtin_offsetof(struct cw_sg_stats, pad),
 		__builtin_offsetof(struct cw_sd_stats, candidate),

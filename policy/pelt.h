@@ -146,10 +146,16 @@ static inline bool update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bo
 	return true;
 }
 
+/* When the runqueue of `p` was last updated: its task group's, or that of its CPU. */
+static inline u64 cfs_rq_last_update_time(const struct cw_cpu *rq, const struct cw_task *p)
+{
+	return p->flags & CW_TASK_CFS_RQ ? p->cfs_rq.last_update_time : rq->avg.last_update_time;
+}
+
 /* A sleeper's averages, decayed to its old runqueue's last update without touching that queue. */
 static inline void sync_entity_load_avg(const struct cw_cpu *rq, struct cw_task *p)
 {
-	if (update_load_sum(rq->avg.last_update_time, &p->avg, 0, 0, false))
+	if (update_load_sum(cfs_rq_last_update_time(rq, p), &p->avg, 0, 0, false))
 		update_load_avg_from_sum(&p->avg, p->weight);
 }
 

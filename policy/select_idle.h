@@ -12,21 +12,34 @@
 #include "types.h"
 #include "util.h"
 
-static inline bool idle_or_sched_idle(struct cw_sys *sys, s32 cpu)
+/*
+ * Where it is noted for `cpu` that a core is idle: with its last-level cache,
+ * or with the domain that is searched where CPUs differ in capacity (7.3; not
+ * if that is made of nodes, which may overlap). NULL: nowhere.
+ */
+static inline u32 *idle_cores_note(struct cw_sys *sys, s32 cpu)
 {
-	return available_idle_cpu(sys, cpu) || sched_idle_cpu(sys, cpu);
+	struct cw_domain *asym_sd = sd_asym_cpucapacity(sys, cpu);
+
+	if (asym_sd && !(asym_sd->flags & SD_NUMA) && sched_feat(sys, CW_FEAT_ASYM_IDLE_CORE))
+		return &asym_sd->has_idle_cores;
+	return sd_llc(sys, cpu) ? &llc_of(sys, cpu)->has_idle_cores : NULL;
 }
 
 /* Does the cache of `cpu` have a core without tasks, as far as is known? */
 static inline bool test_idle_cores(struct cw_sys *sys, s32 cpu)
 {
-	return sd_llc(sys, cpu) && llc_of(sys, cpu)->has_idle_cores;
+	const u32 *note = idle_cores_note(sys, cpu);
+
+	return note && *note;
 }
 
 static inline void set_idle_cores(struct cw_sys *sys, s32 cpu, bool value)
 {
-	if (sd_llc(sys, cpu))
-		llc_of(sys, cpu)->has_idle_cores = value;
+	u32 *note = idle_cores_note(sys, cpu);
+
+	if (note)
+		*note = value;
 }
 
 /* `cpu` goes idle: if its siblings are idle too, its cache has an idle core. */
@@ -43,10 +56,14 @@ static inline void update_idle_core(struct cw_sys *sys, s32 cpu)
 	set_idle_cores(sys, cpu, true);
 }
 
+/* A budget that no scan uses up. */
+#define SCAN_ALL (2 * CW_MAX_CPUS)
+
 /* One search of a last-level cache. */
 struct cw_idle_scan {
 	const struct cw_cpumask *llc;
 	const struct cw_cpumask *allowed;
+	const struct cw_task *p;
 	s32 start; /* the scan begins here, ascends and wraps */
 	s32 budget; /* CPUs that may be looked at, plus one; not for cores */
 	s32 idle_cpu; /* first idle CPU seen while looking for a core */
@@ -90,7 +107,7 @@ static inline s32 select_idle_core(struct cw_sys *sys, struct cw_decision *d,
 
 		d->cpus_scanned++;
 		whole &= idle;
-		if (scan->idle_cpu < 0 && (idle || sched_idle_cpu(sys, cpu)) &&
+		if (scan->idle_cpu < 0 && (idle || choose_sched_idle_cpu(sys, cpu, scan->p)) &&
 		    scan_may_use(scan, cpu))
 			scan->idle_cpu = cpu;
 		if (!idle && scan->idle_cpu >= 0)
@@ -109,7 +126,7 @@ static inline s32 select_idle_smt(struct cw_sys *sys, const struct cw_wakeup *w,
 		if (cpu == target || !cpumask_test_cpu(cpu, &llc->span))
 			continue;
 		d->cpus_scanned++;
-		if (idle_or_sched_idle(sys, cpu)) {
+		if (choose_idle_cpu(sys, cpu, w->p)) {
 			d->reason = CW_REASON_IDLE_SMT;
 			return cpu;
 		}
@@ -140,12 +157,23 @@ static inline s32 scan_span(struct cw_sys *sys, struct cw_decision *d, struct cw
 			return -1;
 		}
 		d->cpus_scanned++;
-		if (idle_or_sched_idle(sys, cpu)) {
+		if (choose_idle_cpu(sys, cpu, scan->p)) {
 			d->reason = CW_REASON_IDLE_CPU;
 			return cpu;
 		}
 	}
 	return -1;
+}
+
+/* CPUs that SIS_UTIL lets a scan look at, plus one; 0 if it is not worth to begin. */
+static inline s32 scan_budget(struct cw_decision *d, u32 nr_idle_scan)
+{
+	if (!nr_idle_scan) {
+		/* an overloaded domain has neither an idle core nor an idle CPU */
+		d->notes |= CW_NOTE_SIS_UTIL_STOP;
+		return 0;
+	}
+	return (s32)(nr_idle_scan < CW_MAX_CPUS ? nr_idle_scan : CW_MAX_CPUS) + 1;
 }
 
 /* Search the last-level cache of `target`, its cluster first. */
@@ -155,8 +183,9 @@ static inline s32 select_idle_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 	const struct cw_domain *llc = sd_llc(sys, target);
 	struct cw_idle_scan scan = {
 		.allowed = w->cpus_ptr,
+		.p = w->p,
 		.start = target + 1,
-		.budget = 2 * CW_MAX_CPUS,
+		.budget = SCAN_ALL,
 		.idle_cpu = -1,
 		.has_idle_core = has_idle_core,
 	};
@@ -167,15 +196,13 @@ static inline s32 select_idle_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 		return -1;
 	scan.llc = &llc->span;
 	if (sched_feat(sys, CW_FEAT_SIS_UTIL)) {
-		u32 nr = llc_of(sys, target)->nr_idle_scan;
-
-		if (!nr) {
-			/* an overloaded cache has neither an idle core nor an idle CPU */
-			d->notes |= CW_NOTE_SIS_UTIL_STOP;
+		scan.budget = scan_budget(d, llc_of(sys, target)->nr_idle_scan);
+		if (!scan.budget)
 			return -1;
-		}
-		scan.budget = (s32)(nr < CW_MAX_CPUS ? nr : CW_MAX_CPUS) + 1;
 	}
+	if (sched_feat(sys, CW_FEAT_SIS_KEEP_IDLE_CORES) &&
+	    !cpumask_intersects(sys, scan.llc, scan.allowed))
+		return -1;
 	if (sys->cluster_present)
 		cluster = cluster_group(sys, target);
 	if (cluster) {
@@ -192,33 +219,67 @@ static inline s32 select_idle_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 	return scan.idle_cpu;
 }
 
-/* The first idle CPU of `sd` that is big enough, else the idle one of most capacity. */
+/* How an idle CPU that is not just right suits where CPUs differ in capacity, best first. */
+enum asym_idle_rank {
+	ASYM_IDLE_CORE_MISFIT, /* too small, but its core is idle */
+	ASYM_IDLE_THREAD_FITS, /* big enough, but an SMT sibling is busy */
+	ASYM_IDLE_THREAD_MISFIT,
+};
+
+/*
+ * The first idle CPU of `sd` that is big enough, if there is an idle core on
+ * one; else the one that ranks best and of these has most capacity.
+ */
 static inline s32 select_idle_capacity(struct cw_sys *sys, const struct cw_wakeup *w,
 				       struct cw_decision *d, const struct cw_domain *sd,
 				       s32 target)
 {
+	bool want_core = sched_feat(sys, CW_FEAT_ASYM_IDLE_CORE) && sys->smt_present &&
+			 test_idle_cores(sys, target);
+	u32 best_rank = ASYM_IDLE_THREAD_MISFIT, best_cap = 0;
+	s32 budget = SCAN_ALL, best_cpu = -1, cpu;
 	u64 util = task_util_est(w->p);
-	u32 best_cap = 0;
-	s32 best_cpu = -1, cpu;
 	bool wrapped;
 
+	if (sched_feat(sys, CW_FEAT_ASYM_SIS_UTIL) && sched_feat(sys, CW_FEAT_SIS_UTIL) &&
+	    !(sd->flags & SD_NUMA)) {
+		budget = scan_budget(d, sd->nr_idle_scan);
+		if (!budget)
+			return -1;
+	}
 	for_each_cpu_wrap_and(sys, cpu, target, wrapped, &sd->span, w->cpus_ptr) {
 		u32 cap = capacity_of(sys, cpu);
+		bool fits, core;
+		u32 rank;
 
+		if (!want_core && --budget <= 0) {
+			d->notes |= CW_NOTE_SCAN_LIMIT;
+			break;
+		}
 		d->cpus_scanned++;
-		if (!idle_or_sched_idle(sys, cpu))
+		if (!choose_idle_cpu(sys, cpu, w->p))
 			continue;
-		if (fits_capacity(sys, util, cap)) {
+		fits = fits_capacity(sys, util, cap);
+		core = !want_core || is_core_idle(sys, cpu);
+		if (fits && core) {
 			d->reason = CW_REASON_ASYM_IDLE_FITS;
 			return cpu;
 		}
-		d->notes |= CW_NOTE_NO_FIT;
-		if (cap > best_cap) {
+		if (!fits)
+			d->notes |= CW_NOTE_NO_FIT;
+		rank = core ? ASYM_IDLE_CORE_MISFIT :
+		       fits ? ASYM_IDLE_THREAD_FITS :
+			      ASYM_IDLE_THREAD_MISFIT;
+		if (rank < best_rank || (rank == best_rank && cap > best_cap)) {
+			best_rank = rank;
 			best_cap = cap;
 			best_cpu = cpu;
 		}
 	}
-	d->reason = CW_REASON_ASYM_IDLE_BIGGEST;
+	if (want_core && best_rank != ASYM_IDLE_CORE_MISFIT)
+		set_idle_cores(sys, target, false);
+	d->reason = best_rank == ASYM_IDLE_THREAD_FITS ? CW_REASON_ASYM_IDLE_FITS :
+							 CW_REASON_ASYM_IDLE_BIGGEST;
 	return best_cpu;
 }
 

@@ -72,21 +72,36 @@ static inline struct cw_domain *sd_llc(struct cw_sys *sys, s32 cpu)
 	return domain_at(sys, llc_of(sys, cpu)->domain);
 }
 
+/* The domain to search where CPUs differ in capacity; NULL where they do not. */
+static inline struct cw_domain *sd_asym_cpucapacity(struct cw_sys *sys, s32 cpu)
+{
+	return domain_at(sys, cpu_rq(sys, cpu)->asym_sd);
+}
+
 static inline bool cpus_share_cache(struct cw_sys *sys, s32 a, s32 b)
 {
 	return a == b || cpu_rq(sys, a)->llc == cpu_rq(sys, b)->llc;
 }
 
-/* Same cluster where `a` has one, else same last-level cache. */
-static inline bool cpus_share_resources(struct cw_sys *sys, s32 a, s32 b)
+/* The first CPU of the cluster of `cpu` where it has one, else of its last-level cache's domain. */
+static inline s32 sd_share_id(struct cw_sys *sys, s32 cpu)
 {
-	struct cw_domain *sd;
+	struct cw_domain *sd, *shared = sd_llc(sys, cpu);
 	u32 level;
 
-	for_each_domain(sys, a, level, sd)
-		if (sd->flags & SD_CLUSTER)
-			return cpumask_test_cpu(b, &sd->span);
-	return cpus_share_cache(sys, a, b);
+	for_each_domain(sys, cpu, level, sd) {
+		if (sd->flags & SD_CLUSTER) {
+			shared = sd;
+			break;
+		}
+	}
+	return shared ? cpumask_first(sys, &shared->span) : cpu;
+}
+
+/* Same cluster where CPUs have one, else same last-level cache. */
+static inline bool cpus_share_resources(struct cw_sys *sys, s32 a, s32 b)
+{
+	return a == b || sd_share_id(sys, a) == sd_share_id(sys, b);
 }
 
 /* The cluster of `cpu` as a group of its LLC domain; NULL where the LLC is not made of clusters. */

@@ -34,6 +34,10 @@ typedef _Bool bool;
 #define CW_MAX_DOMAINS 2048
 #define CW_MAX_GROUPS 8192
 #define CW_NONE 0xffffu
+/* cw_cpu.exit_latency_us of a CPU that is in no idle state: awake, or without an idle driver */
+#define CW_NO_IDLE_STATE 0xffffffffu
+/* cw_task.numa_preferred_nid of a task that prefers no node */
+#define NUMA_NO_NODE (-1)
 
 #define CW_CAPACITY_SCALE 1024
 #define CW_NICE_0_WEIGHT 1024
@@ -99,6 +103,9 @@ struct cw_domain {
 	u32 nr_groups;
 	u32 first_group; /* its groups stand in cw_sys.group[first_group..+nr_groups] in ring order */
 	u32 llc; /* index in cw_sys.llc if SD_SHARE_LLC, else CW_NONE */
+	/* as in cw_llc, for a domain with SD_ASYM_CPUCAPACITY_FULL that is not made of nodes */
+	u32 has_idle_cores;
+	u32 nr_idle_scan;
 };
 
 struct cw_group {
@@ -151,7 +158,8 @@ struct cw_cpu {
 	u32 core; /* lowest CPU of its SMT core */
 	u32 nr_sd; /* valid entries of cw_sys.cpu_sd[cpu] */
 	u32 asym_sd; /* lowest domain with SD_ASYM_CPUCAPACITY_FULL, CW_NONE without */
-	u32 exit_latency_us; /* of the idle state that it is in, 0 when running or polling */
+	s32 node; /* NUMA node */
+	u32 exit_latency_us; /* of the idle state that it is in, 0 when polling, or CW_NO_IDLE_STATE */
 	u64 idle_stamp; /* when it went idle; 0: running */
 	u64 avg_idle; /* average idle duration, ns */
 	u64 max_idle_balance_cost; /* ns */
@@ -163,6 +171,17 @@ struct cw_cpu {
 	u32 nr_pref_dst_llc; /* SCHED_CACHE: tasks that prefer the LLC of the CPU that balances */
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
+};
+
+/*
+ * The fair runqueue that a task counts on: its task group's on the CPU that it
+ * last ran on. The group's part of that CPU's load is h_load; the kernel works
+ * it out once per jiffy.
+ */
+struct cw_cfs_rq {
+	u64 last_update_time;
+	u64 load_avg;
+	u64 h_load;
 };
 
 /* One task, as far as placement looks at it. */
@@ -177,12 +196,16 @@ struct cw_task {
 	u32 nr_cpus_allowed;
 	u32 flags; /* CW_TASK_* */
 	u32 max_allowed_capacity; /* capacity_orig of the biggest CPU that it may use: misfit */
+	s32 numa_preferred_nid; /* by NUMA balancing, else NUMA_NO_NODE */
+	u32 pad;
+	struct cw_cfs_rq cfs_rq; /* with CW_TASK_CFS_RQ */
 	struct cw_avg avg;
 };
 
 enum cw_task_flag {
 	CW_TASK_PERCPU_KTHREAD = 1 << 0, /* is_per_cpu_kthread() */
 	CW_TASK_SCHED_IDLE = 1 << 1, /* SCHED_IDLE policy */
+	CW_TASK_CFS_RQ = 1 << 2, /* cfs_rq is known; without, the task counts on the CPU itself */
 };
 
 /* Wake flags, as the kernel's WF_*. */
@@ -200,12 +223,12 @@ struct cw_wakeup {
 	struct cw_task *waker; /* current on this_cpu; the parent for a fork, p itself for an exec */
 	const struct cw_cpumask *cpus_ptr; /* where p may run */
 	s32 this_cpu; /* the waker's CPU */
-	s32 prev_cpu; /* where p last ran */
+	s32 prev_cpu; /* where p last ran, or where NUMA balancing wants it to wake (wake_cpu) */
+	s32 task_cpu; /* whose averages p is part of: where it last ran */
 	u32 wake_flags;
 	u32 in_task; /* the wakeup comes from task context, not from an interrupt */
-	u64 now;
 	u32 random;
-	u32 pad;
+	u64 now;
 };
 
 /*
@@ -297,7 +320,7 @@ struct cw_sys {
 	u32 overloaded; /* some runqueue has a waiting task: rd->overloaded */
 	u32 cluster_present; /* some domain has SD_CLUSTER */
 	u32 tick_ns; /* a jiffy: 1 s / HZ; balance intervals are counted in these */
-	u32 pad;
+	u32 asym_present; /* some domain has SD_ASYM_CPUCAPACITY */
 	u64 features; /* bit i: enum cw_feature */
 	s64 tunable[CW_NR_TUNABLES];
 	struct cw_cpu cpu[CW_MAX_CPUS];

@@ -5,11 +5,13 @@
  *
  * A task that is being placed still counts on the CPU that it last ran on, so
  * a comparison of CPUs has to take it out there: the *_without() functions.
- * It is queued during an exec only, on wakeup and fork it is not.
+ * It is queued during an exec only, on wakeup and fork it is not. The kernel
+ * counts load and runnable there in 32 bits.
  */
 #ifndef CW_UTIL_H
 #define CW_UTIL_H
 
+#include "mask.h"
 #include "pelt.h"
 #include "types.h"
 
@@ -33,6 +35,33 @@ static inline bool sched_idle_cpu(struct cw_sys *sys, s32 cpu)
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
 
 	return rq->nr_running && rq->nr_running == rq->idle_nr_running;
+}
+
+/* Would `p` run there at once, before the SCHED_IDLE tasks? */
+static inline bool choose_sched_idle_cpu(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+{
+	if ((p->flags & CW_TASK_SCHED_IDLE) && sched_feat(sys, CW_FEAT_SCHED_IDLE_AVOIDS_PEERS))
+		return false;
+	return sched_idle_cpu(sys, cpu);
+}
+
+/* Is the CPU as good as idle for `p`? */
+static inline bool choose_idle_cpu(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+{
+	return available_idle_cpu(sys, cpu) || choose_sched_idle_cpu(sys, cpu, p);
+}
+
+/* Are all SMT siblings of `cpu` idle? Its own state does not count. */
+static inline bool is_core_idle(struct cw_sys *sys, s32 cpu)
+{
+	const struct cw_cpumask *siblings = &sys->smt_mask[cpu & CW_CPU_MASK];
+	s32 sibling;
+
+	for_each_cpu(sys, sibling, siblings) {
+		if (sibling != cpu && !idle_cpu(sys, sibling))
+			return false;
+	}
+	return true;
 }
 
 /* 1..1024: what the CPU can do at most. */
@@ -63,10 +92,12 @@ static inline u64 task_util_est(const struct cw_task *p)
 	return pelt_max(task_util(p), task_util_est_raw(p));
 }
 
-/* A task's share of its CPU's load; without task groups that is its own load. */
+/* A task's share of its CPU's load: its part of its task group's there, or all of its own. */
 static inline u64 task_h_load(const struct cw_task *p)
 {
-	return p->avg.load_avg;
+	if (!(p->flags & CW_TASK_CFS_RQ))
+		return p->avg.load_avg;
+	return p->avg.load_avg * p->cfs_rq.h_load / pelt_max(p->cfs_rq.load_avg + 1, 1);
 }
 
 static inline bool task_fits_cpu(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
@@ -98,28 +129,30 @@ static inline u64 cpu_util(struct cw_sys *sys, s32 cpu)
 /* Is the task that `w` places part of the averages of `cpu`? A new task never is. */
 static inline bool task_contributes(const struct cw_wakeup *w, s32 cpu)
 {
-	return cpu == w->prev_cpu && w->p->avg.last_update_time;
+	return cpu == w->task_cpu && w->p->avg.last_update_time;
 }
 
 /* Is it queued on `cpu`? */
 static inline bool task_running_on_cpu(const struct cw_wakeup *w, s32 cpu)
 {
-	return cpu == w->prev_cpu && (w->wake_flags & WF_EXEC);
+	return task_contributes(w, cpu) && (w->wake_flags & WF_EXEC);
 }
 
 static inline u64 cpu_load_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
 {
 	u64 load = cpu_load(cpu_rq(sys, cpu));
 
-	return task_contributes(w, cpu) ? pelt_sub_positive(load, task_h_load(w->p)) : load;
+	return task_contributes(w, cpu) ? pelt_sub_positive((u32)load, (u32)task_h_load(w->p)) :
+					  load;
 }
 
 static inline u64 cpu_runnable_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
 {
 	u64 runnable = cpu_runnable(cpu_rq(sys, cpu));
 
-	return task_contributes(w, cpu) ? pelt_sub_positive(runnable, w->p->avg.runnable_avg) :
-					  runnable;
+	return task_contributes(w, cpu) ?
+		       pelt_sub_positive((u32)runnable, (u32)w->p->avg.runnable_avg) :
+		       runnable;
 }
 
 static inline u64 cpu_util_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)

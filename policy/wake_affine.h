@@ -45,12 +45,13 @@ static inline bool wake_wide(struct cw_sys *sys, const struct cw_wakeup *w)
 static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w)
 {
 	s32 this_cpu = w->this_cpu, prev_cpu = w->prev_cpu;
+	const struct cw_cpu *rq = cpu_rq(sys, this_cpu);
 
 	/* An idle waker CPU means an interrupt, which must not draw tasks to another cache. */
 	if (available_idle_cpu(sys, this_cpu) && cpus_share_cache(sys, this_cpu, prev_cpu))
 		return available_idle_cpu(sys, prev_cpu) ? prev_cpu : this_cpu;
 	/* A sync waker is about to sleep and leaves its CPU. */
-	if ((w->wake_flags & WF_SYNC) && cpu_rq(sys, this_cpu)->nr_running == 1)
+	if ((w->wake_flags & WF_SYNC) && rq->nr_running - rq->cfs_nr_delayed == 1)
 		return this_cpu;
 	return available_idle_cpu(sys, prev_cpu) ? prev_cpu : -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a task goes that wakes, forks or execs: mainline 6.12's
- * select_task_rq_fair() without an energy model, and the previous-CPU bias of
+ * Where a task goes that wakes, forks or execs: mainline's
+ * select_task_rq_fair() without an energy model and utilisation clamps, and the previous-CPU bias of
  * seed 000 as WAKEUP_BIAS_PREV.
  *
  * As in the kernel, the caller asks only for tasks with more than one allowed
@@ -24,20 +24,21 @@ static inline s32 decide(struct cw_decision *d, s32 cpu, enum cw_reason reason)
 	return cpu;
 }
 
-/* The domain to search where CPUs differ in capacity; NULL where they do not. */
-static inline struct cw_domain *sd_asym_cpucapacity(struct cw_sys *sys, s32 cpu)
-{
-	return domain_at(sys, cpu_rq(sys, cpu)->asym_sd);
-}
-
-/* Is `cpu` big enough for the task? Asked only where CPUs differ in capacity. */
+/*
+ * Is `cpu` big enough for the task, and all of its core idle? Asked only on
+ * machines whose CPUs differ in capacity.
+ */
 static inline bool asym_fits_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 				 struct cw_decision *d, s32 cpu)
 {
-	if (!sd_asym_cpucapacity(sys, cpu) || task_fits_cpu(sys, w->p, cpu))
+	if (!sys->asym_present)
 		return true;
-	d->notes |= CW_NOTE_NO_FIT;
-	return false;
+	if (!task_fits_cpu(sys, w->p, cpu)) {
+		d->notes |= CW_NOTE_NO_FIT;
+		return false;
+	}
+	return !sched_feat(sys, CW_FEAT_ASYM_IDLE_CORE) || !sys->smt_present ||
+	       is_core_idle(sys, cpu);
 }
 
 /*
@@ -64,7 +65,7 @@ static inline bool bias_prev(struct cw_sys *sys, const struct cw_wakeup *w, stru
 		d->notes |= CW_NOTE_BIAS_NO_CACHE;
 		return false;
 	}
-	if (!idle_or_sched_idle(sys, prev) && !spare_capacity_cpu(sys, prev)) {
+	if (!choose_idle_cpu(sys, prev, w->p) && !spare_capacity_cpu(sys, prev)) {
 		d->notes |= CW_NOTE_BIAS_NO_SPARE;
 		return false;
 	}
@@ -76,7 +77,7 @@ static inline bool idle_candidate(struct cw_sys *sys, const struct cw_wakeup *w,
 				  struct cw_decision *d, s32 cpu, s32 target)
 {
 	return cpu != target && cpus_share_cache(sys, cpu, target) &&
-	       idle_or_sched_idle(sys, cpu) && asym_fits_cpu(sys, w, d, cpu);
+	       choose_idle_cpu(sys, cpu, w->p) && asym_fits_cpu(sys, w, d, cpu);
 }
 
 /* Is `cpu` as near to `target` as CPUs get here? */
@@ -134,11 +135,11 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	bool bias = sched_feat(sys, CW_FEAT_WAKEUP_BIAS_PREV);
 	s32 prev = w->prev_cpu, prev_aff = -1, recent, cpu;
 
-	if (asym_sd)
-		sync_entity_load_avg(cpu_rq(sys, prev), w->p);
+	if (sys->asym_present)
+		sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
 	if (bias && bias_prev(sys, w, d, target))
 		return decide(d, prev, CW_REASON_BIAS_PREV);
-	if (idle_or_sched_idle(sys, target) && asym_fits_cpu(sys, w, d, target))
+	if (choose_idle_cpu(sys, target, w->p) && asym_fits_cpu(sys, w, d, target))
 		return decide(d, target, CW_REASON_TARGET_IDLE);
 	if (!bias && idle_candidate(sys, w, d, prev, target)) {
 		if (same_cluster(sys, prev, target))

@@ -84,7 +84,7 @@ static inline void make_idle(s32 cpu)
 {
 	struct cw_cpu *rq = &sys.cpu[cpu];
 
-	rq->nr_running = rq->cfs_nr_running = rq->idle_nr_running = 0;
+	rq->nr_running = rq->cfs_nr_running = rq->cfs_nr_delayed = rq->idle_nr_running = 0;
 	rq->curr_is_idle = 1;
 	rq->avg = (struct cw_avg){ .last_update_time = 1 };
 }
@@ -152,6 +152,7 @@ static inline void build_block(const struct level *levels, u32 l, s32 first, u32
 	sd->level = l;
 	sd->weight = levels[l].size;
 	sd->imbalance_pct = sd->flags & SD_SHARE_CPUCAPACITY ? 110 : 117;
+	sd->nr_idle_scan = sd->weight;
 	sd->nr_groups = sd->weight / child;
 	sd->first_group = *nr_groups;
 	for (i = 0; i < sd->nr_groups; i++)
@@ -212,6 +213,8 @@ static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_le
 	for (l = 0; l < nr_levels; l++) {
 		if (levels[l].flags & SD_CLUSTER)
 			sys.cluster_present = 1;
+		if (levels[l].flags & SD_ASYM_CPUCAPACITY)
+			sys.asym_present = 1;
 		for (first = 0; first < nr_cpus; first += levels[l].size)
 			build_block(levels, l, (s32)first, domains++, &groups);
 	}
@@ -260,12 +263,14 @@ static inline void new_wakeup(u32 wake_flags, s32 this_cpu, s32 prev)
 	wakee.pid = 2;
 	wakee.recent_used_cpu = prev;
 	wakee.nr_cpus_allowed = sys.nr_cpus;
+	wakee.numa_preferred_nid = NUMA_NO_NODE;
 	wakeup = (struct cw_wakeup){
 		.p = &wakee,
 		.waker = wake_flags & WF_EXEC ? &wakee : &waker,
 		.cpus_ptr = &allowed,
 		.this_cpu = this_cpu,
 		.prev_cpu = prev,
+		.task_cpu = prev,
 		.wake_flags = wake_flags,
 		.in_task = 1,
 		.now = 1000,

@@ -147,7 +147,7 @@ static void test_scan_order(void)
 	CHECK_EQ(d.cpus_scanned, 4); /* 3, 4, 5, 6 */
 	/* negative control: a scan from the lowest CPU would have chosen another */
 	for_each_cpu(&sys, first, &sys.domain[0].span)
-		if (idle_or_sched_idle(&sys, first))
+		if (choose_idle_cpu(&sys, first, &wakee))
 			break;
 	CHECK_EQ(first, 1);
 	CHECK(first != d.cpu);

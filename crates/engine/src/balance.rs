@@ -190,6 +190,7 @@ impl Simulation<'_> {
         self.activate_task(task, dst, by, false);
         if delayed {
             // still asleep: it only changed the queue on which it catches up
+            self.set_delayed(dst, task, true);
             self.tasks[task as usize].state = State::Sleeping;
             self.sys.util_est_dequeue(dst, &self.tasks[task as usize].policy);
             self.set_waiting(false);

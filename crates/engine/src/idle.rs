@@ -4,6 +4,7 @@ use crate::cpu::Activity;
 use crate::queue::NEVER;
 use crate::segment::Work;
 use crate::sim::Simulation;
+use coreward_policy::layout::NO_IDLE_STATE;
 
 impl Simulation<'_> {
     /// The way to idle has ended; by now there may be work after all.
@@ -21,7 +22,7 @@ impl Simulation<'_> {
         c.tick_at = NEVER;
         let rq = &mut self.sys.cpu[cpu];
         rq.curr_is_idle = 1;
-        rq.exit_latency_us = self.idle_states.get(state).map_or(0, |s| (s.exit_ns / 1000) as u32);
+        rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
         let llc = rq.llc as usize;
         self.sys.update_idle_core(cpu);
         self.sys.llc[llc].nr_busy_cpus -= 1;
@@ -66,7 +67,7 @@ impl Simulation<'_> {
         c.busy_since = self.now;
         c.tick_at = self.now - self.now % self.tick_ns + self.tick_ns;
         let rq = &mut self.sys.cpu[cpu];
-        rq.exit_latency_us = 0;
+        rq.exit_latency_us = NO_IDLE_STATE;
         let llc = rq.llc as usize;
         self.sys.llc[llc].nr_busy_cpus += 1;
         self.nohz_idle.bits[cpu / 64] &= !(1 << (cpu % 64));

@@ -116,17 +116,29 @@ impl Simulation<'_> {
         self.update_cfs_group(by);
     }
 
-    /// A task stops to be runnable on `cpu`. `running` if it ran until now.
+    /// A sleeper stays queued on `cpu` until it is eligible, or is woken before.
+    pub(crate) fn set_delayed(&mut self, cpu: usize, task: u32, delayed: bool) {
+        self.tasks[task as usize].delayed = delayed;
+        let rq = &mut self.sys.cpu[cpu];
+        if delayed {
+            rq.cfs_nr_delayed += 1;
+        } else {
+            rq.cfs_nr_delayed -= 1;
+        }
+    }
+
+    /// A task leaves the queue of `cpu`. `running` if it ran until now.
     pub(crate) fn account_dequeue(&mut self, cpu: usize, task: u32, running: bool, by: usize) {
         let decayed = self.update_load_avg(cpu, task, true, running);
         if decayed {
             self.update_tg_load_avg(cpu, by);
         }
-        let p = &self.tasks[task as usize].policy;
+        let t = &self.tasks[task as usize];
         let rq = &mut self.sys.cpu[cpu];
-        rq.load_weight -= u64::from(p.weight);
+        rq.load_weight -= u64::from(t.policy.weight);
         rq.nr_running -= 1;
         rq.cfs_nr_running -= 1;
+        rq.cfs_nr_delayed -= u32::from(t.delayed);
         self.update_cfs_group(by);
     }
 }

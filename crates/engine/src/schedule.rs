@@ -75,7 +75,7 @@ impl Simulation<'_> {
         let se = self.tasks[task as usize].se;
         if !dead && self.delays_dequeue(cpu, &se) {
             self.update_load_avg(cpu, task, true, true);
-            self.tasks[task as usize].delayed = true;
+            self.set_delayed(cpu, task, true);
             self.cpus[cpu].rq.enqueue(task, &se);
         } else {
             let (slice, tick) = (self.base_slice_ns, self.tick_ns);
@@ -104,12 +104,12 @@ impl Simulation<'_> {
         let rq = &mut self.cpus[cpu].rq;
         rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
         rq.dequeue(task, &t.se);
-        t.delayed = false;
         if self.feature(Feature::DELAY_ZERO) {
             let t = &mut self.tasks[task as usize];
             t.se.vlag = t.se.vlag.min(0);
         }
         self.account_dequeue(cpu, task, false, cpu);
+        self.tasks[task as usize].delayed = false;
     }
 
     fn context_switch(&mut self, cpu: usize, prev: Option<u32>, next: u32) {

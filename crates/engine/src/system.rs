@@ -91,7 +91,11 @@ fn add_domains(sys: &mut System, machine: &Machine, topology: &Topology) -> Vec<
             nr_groups: d.groups.len() as u32,
             first_group: next,
             llc,
+            // an idle machine, as for the LLCs below
+            has_idle_cores: 1,
+            nr_idle_scan: d.span.len() as u32,
         };
+        sys.asym_present |= u32::from(d.flags.contains(SdFlags::ASYM_CPUCAPACITY));
         first_group.push(next);
         for group in &d.groups {
             let g = &topology.groups[*group];
@@ -134,6 +138,7 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     rq.capacity = place.capacity;
     rq.llc = place.llc as u32;
     rq.core = smt.first().unwrap_or(cpu) as u32;
+    rq.node = place.node as i32;
     rq.curr_is_idle = 1;
     rq.nr_sd = topology.cpu_domains[cpu].len() as u32;
     rq.asym_sd = NONE;

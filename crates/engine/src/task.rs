@@ -4,6 +4,7 @@ use crate::cache::Residence;
 use crate::eevdf::Entity;
 use crate::segment::Work;
 use coreward_policy::Task as PolicyTask;
+use coreward_policy::layout::NUMA_NO_NODE;
 use coreward_workload::Op;
 
 /// Depth of nested [`Op::Repeat`] that a program may have.
@@ -83,6 +84,7 @@ impl Task {
                 last_wakee: -1,
                 weight,
                 nr_cpus_allowed: allowed,
+                numa_preferred_nid: NUMA_NO_NODE,
                 ..PolicyTask::default()
             },
             se: Entity { weight, ..Entity::default() },

@@ -65,6 +65,7 @@ impl Simulation<'_> {
         let request = Placement {
             this_cpu: cpu,
             prev_cpu: prev,
+            task_cpu: prev,
             wake_flags,
             in_task: self.cpus[cpu].curr.is_some(),
             now: self.now,
@@ -281,8 +282,8 @@ impl Simulation<'_> {
         let (slice, tick) = (self.base_slice_ns, self.tick_ns);
         let zero = self.feature(Feature::DELAY_ZERO);
         let lag = self.feature(Feature::PLACE_LAG);
+        self.set_delayed(cpu, task, false);
         let t = &mut self.tasks[task as usize];
-        t.delayed = false;
         t.state = State::Queued;
         t.queued_at = self.now;
         if zero {

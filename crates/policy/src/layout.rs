@@ -12,6 +12,10 @@ pub const MAX_DOMAINS: usize = 2048;
 pub const MAX_GROUPS: usize = 8192;
 /// No domain, no LLC.
 pub const NONE: u32 = 0xffff;
+/// The CPU is in no idle state.
+pub const NO_IDLE_STATE: u32 = u32::MAX;
+/// The task prefers no node.
+pub const NUMA_NO_NODE: i32 = -1;
 
 pub const SD_BALANCE_NEWIDLE: u32 = 1 << 0;
 pub const SD_BALANCE_EXEC: u32 = 1 << 1;
@@ -23,6 +27,7 @@ pub const SD_SERIALIZE: u32 = 1 << 10;
 
 pub const TASK_PERCPU_KTHREAD: u32 = 1 << 0;
 pub const TASK_SCHED_IDLE: u32 = 1 << 1;
+pub const TASK_CFS_RQ: u32 = 1 << 2;
 
 pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
 pub const WF_FORK: u32 = SD_BALANCE_FORK;
@@ -76,6 +81,8 @@ pub struct Domain {
     pub nr_groups: u32,
     pub first_group: u32,
     pub llc: u32,
+    pub has_idle_cores: u32,
+    pub nr_idle_scan: u32,
 }
 
 #[repr(C)]
@@ -133,6 +140,7 @@ pub struct Cpu {
     pub core: u32,
     pub nr_sd: u32,
     pub asym_sd: u32,
+    pub node: i32,
     pub exit_latency_us: u32,
     pub idle_stamp: u64,
     pub avg_idle: u64,
@@ -149,6 +157,14 @@ pub struct Cpu {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
+pub struct CfsRq {
+    pub last_update_time: u64,
+    pub load_avg: u64,
+    pub h_load: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
     pub pid: i32,
     pub recent_used_cpu: i32,
@@ -160,6 +176,9 @@ pub struct Task {
     pub nr_cpus_allowed: u32,
     pub flags: u32,
     pub max_allowed_capacity: u32,
+    pub numa_preferred_nid: i32,
+    pub pad: u32,
+    pub cfs_rq: CfsRq,
     pub avg: Avg,
 }
 
@@ -171,11 +190,11 @@ pub struct Wakeup {
     pub cpus_ptr: *const CpuMask,
     pub this_cpu: i32,
     pub prev_cpu: i32,
+    pub task_cpu: i32,
     pub wake_flags: u32,
     pub in_task: u32,
-    pub now: u64,
     pub random: u32,
-    pub pad: u32,
+    pub now: u64,
 }
 
 #[repr(C)]
@@ -318,7 +337,7 @@ pub struct Sys {
     pub overloaded: u32,
     pub cluster_present: u32,
     pub tick_ns: u32,
-    pub pad: u32,
+    pub asym_present: u32,
     pub features: u64,
     pub tunable: [i64; NR_TUNABLES],
     pub cpu: [Cpu; MAX_CPUS],
@@ -345,13 +364,14 @@ mod tests {
             (size_of::<CpuMask>(), 0),
             (size_of::<Avg>(), offset_of!(Avg, util_est)),
             (size_of::<Removed>(), offset_of!(Removed, nr)),
-            (size_of::<Domain>(), offset_of!(Domain, llc)),
+            (size_of::<CfsRq>(), offset_of!(CfsRq, h_load)),
+            (size_of::<Domain>(), offset_of!(Domain, nr_idle_scan)),
             (size_of::<Group>(), offset_of!(Group, next_update)),
             (size_of::<Llc>(), offset_of!(Llc, util_avg)),
             (size_of::<CpuSd>(), offset_of!(CpuSd, local_group)),
             (size_of::<Cpu>(), offset_of!(Cpu, removed)),
             (size_of::<Task>(), offset_of!(Task, avg)),
-            (size_of::<Wakeup>(), offset_of!(Wakeup, random)),
+            (size_of::<Wakeup>(), offset_of!(Wakeup, now)),
             (size_of::<Decision>(), offset_of!(Decision, groups_scanned)),
             (size_of::<SgStats>(), offset_of!(SgStats, pad)),
             (size_of::<SdStats>(), offset_of!(SdStats, candidate)),

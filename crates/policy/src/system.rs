@@ -223,11 +223,11 @@ impl System {
             cpus_ptr,
             this_cpu: request.this_cpu as i32,
             prev_cpu: request.prev_cpu as i32,
+            task_cpu: request.task_cpu as i32,
             wake_flags: request.wake_flags,
             in_task: u32::from(request.in_task),
-            now: request.now,
             random: request.random,
-            pad: 0,
+            now: request.now,
         };
         let mut d = Decision::default();
         // SAFETY: sys, p and waker are exclusive references (or p twice, which C treats as
@@ -416,8 +416,10 @@ impl System {
 pub struct Placement {
     /// The waker's CPU.
     pub this_cpu: usize,
-    /// Where the task last ran.
+    /// Where the task last ran, or where NUMA balancing wants it to wake.
     pub prev_cpu: usize,
+    /// Whose averages the task is part of: where it last ran.
+    pub task_cpu: usize,
     /// `WF_*` of [`crate::layout`].
     pub wake_flags: u32,
     /// Not from an interrupt.
