@@ -4,7 +4,7 @@
 use crate::sim::Simulation;
 use crate::task::State;
 use coreward_policy::layout::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE};
-use coreward_policy::{Balance, BalanceStep, Detach, Newidle, Periodic, System};
+use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
 
 impl Simulation<'_> {
     /// `cpu` has nothing to run: it looks for a waiting task elsewhere. True if it found one.
@@ -14,9 +14,10 @@ impl Simulation<'_> {
         // the CPU's averages are brought up to date before others read them
         let clock = self.update_rq_clock(cpu);
         self.update_cfs_rq(cpu, clock);
-        if self.sys.newidle_begin(&mut walk, cpu, self.now) {
+        let random = if self.feature(Feature::NI_RANDOM) { self.random(u32::MAX) } else { 0 };
+        if self.sys.newidle_begin(&mut walk, cpu, self.now, random) {
             self.counters.newidle_calls += 1;
-            while let Some(level) = self.sys.newidle_next(&mut walk) {
+            while let Some(level) = self.sys.newidle_next(&mut walk, self.now) {
                 let start = self.local_now(cpu);
                 let (moved, may_go_on) = self.sched_balance_rq(cpu, cpu, level, CPU_NEWLY_IDLE);
                 let cost = self.local_now(cpu) - start;
