@@ -210,6 +210,8 @@ enum cw_task_flag {
 	CW_TASK_PERCPU_KTHREAD = 1 << 0, /* is_per_cpu_kthread() */
 	CW_TASK_SCHED_IDLE = 1 << 1, /* SCHED_IDLE policy */
 	CW_TASK_CFS_RQ = 1 << 2, /* cfs_rq is known; without, the task counts on the CPU itself */
+	CW_TASK_DELAYED = 1 << 3, /* asleep, its dequeue is delayed (se.sched_delayed) */
+	CW_TASK_INELIGIBLE = 1 << 4, /* queued with negative lag: it had more than its share */
 };
 
 /* Wake flags, as the kernel's WF_*. */

@@ -3,7 +3,9 @@
 
 use crate::sim::Simulation;
 use crate::task::State;
-use coreward_policy::layout::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE};
+use coreward_policy::layout::{
+    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, TASK_DELAYED, TASK_INELIGIBLE,
+};
 use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
 
 impl Simulation<'_> {
@@ -138,6 +140,7 @@ impl Simulation<'_> {
         let mut moved = Vec::new();
         let mut i = 0;
         while i < offered.len() {
+            self.note_delay_and_lag(offered[i], src);
             let t = &self.tasks[offered[i] as usize];
             let running = self.cpus[src].curr == Some(offered[i]);
             match self.sys.detach_task_step(env, &t.policy, &self.all_cpus, running) {
@@ -157,6 +160,20 @@ impl Simulation<'_> {
             self.attach_task(task, dst, by);
         }
         moved.len() as u32
+    }
+
+    /// Tells the policy whether a task on `cpu` sleeps after all, or has had more than its share.
+    fn note_delay_and_lag(&mut self, task: u32, cpu: usize) {
+        let t = &self.tasks[task as usize];
+        let eligible = self.cpus[cpu].rq.entity_eligible(t.se.vruntime, self.running_entity(cpu).as_ref());
+        let mut flags = t.policy.flags & !(TASK_DELAYED | TASK_INELIGIBLE);
+        if t.delayed {
+            flags |= TASK_DELAYED;
+        }
+        if !eligible {
+            flags |= TASK_INELIGIBLE;
+        }
+        self.tasks[task as usize].policy.flags = flags;
     }
 
     /// Takes a waiting task off `src`'s queue.

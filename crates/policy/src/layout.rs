@@ -28,6 +28,8 @@ pub const SD_SERIALIZE: u32 = 1 << 10;
 pub const TASK_PERCPU_KTHREAD: u32 = 1 << 0;
 pub const TASK_SCHED_IDLE: u32 = 1 << 1;
 pub const TASK_CFS_RQ: u32 = 1 << 2;
+pub const TASK_DELAYED: u32 = 1 << 3;
+pub const TASK_INELIGIBLE: u32 = 1 << 4;
 
 pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
 pub const WF_FORK: u32 = SD_BALANCE_FORK;
