@@ -143,14 +143,15 @@ void cw_active_balance_done(struct cw_sys *sys, const struct cw_balance *env, bo
 	active_balance_done(sys, env, moved);
 }
 
-bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now)
+bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
+		      u32 random)
 {
-	return newidle_begin(sys, walk, cpu, now);
+	return newidle_begin(sys, walk, cpu, now, random);
 }
 
-u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk)
+u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 now)
 {
-	return newidle_next(sys, walk);
+	return newidle_next(sys, walk, now);
 }
 
 void cw_newidle_account(struct cw_sys *sys, struct cw_newidle *walk, u64 cost, u32 moved,
@@ -225,12 +226,11 @@ u64 cw_sizeof(u32 i)
 {
 	static const u64 sizes[] = {
 		sizeof(struct cw_cpumask),  sizeof(struct cw_avg),	sizeof(struct cw_removed),
-		sizeof(struct cw_cfs_rq),
-		sizeof(struct cw_domain),   sizeof(struct cw_group),	sizeof(struct cw_llc),
-		sizeof(struct cw_cpu_sd),   sizeof(struct cw_cpu),	sizeof(struct cw_task),
-		sizeof(struct cw_wakeup),   sizeof(struct cw_decision), sizeof(struct cw_sg_stats),
-		sizeof(struct cw_sd_stats), sizeof(struct cw_balance),	sizeof(struct cw_newidle),
-		sizeof(struct cw_periodic), sizeof(struct cw_sys),
+		sizeof(struct cw_cfs_rq),   sizeof(struct cw_domain),	sizeof(struct cw_group),
+		sizeof(struct cw_llc),	    sizeof(struct cw_cpu_sd),	sizeof(struct cw_cpu),
+		sizeof(struct cw_task),	    sizeof(struct cw_wakeup),	sizeof(struct cw_decision),
+		sizeof(struct cw_sg_stats), sizeof(struct cw_sd_stats), sizeof(struct cw_balance),
+		sizeof(struct cw_newidle),  sizeof(struct cw_periodic), sizeof(struct cw_sys),
 	};
 
 	return i < sizeof(sizes) / sizeof(sizes[0]) ? sizes[i] : 0;

@@ -25,12 +25,7 @@ unsafe extern "C" {
     fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
     fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
     fn cw_sched_balance_find_src_group(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32;
-    fn cw_sched_balance_find_src_rq(
-        sys: *mut Sys,
-        env: *const Balance,
-        group: u32,
-        d: *mut Decision,
-    ) -> i32;
+    fn cw_sched_balance_find_src_rq(sys: *mut Sys, env: *const Balance, group: u32, d: *mut Decision) -> i32;
     fn cw_detach_task_step(
         sys: *mut Sys,
         env: *mut Balance,
@@ -55,8 +50,8 @@ unsafe extern "C" {
         now: u64,
     ) -> bool;
     fn cw_active_balance_done(sys: *mut Sys, env: *const Balance, moved: bool);
-    fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64) -> bool;
-    fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle) -> u32;
+    fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64, random: u32) -> bool;
+    fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle, now: u64) -> u32;
     fn cw_newidle_account(
         sys: *mut Sys,
         walk: *mut Newidle,
@@ -348,16 +343,17 @@ impl System {
         unsafe { cw_active_balance_done(&mut *self.0, env, moved) }
     }
 
-    /// `cpu` has nothing to run: should it look for work elsewhere?
-    pub fn newidle_begin(&mut self, walk: &mut Newidle, cpu: usize, now: u64) -> bool {
+    /// `cpu` has nothing to run: should it look for work elsewhere? `random` is for the dice of
+    /// NI_RANDOM.
+    pub fn newidle_begin(&mut self, walk: &mut Newidle, cpu: usize, now: u64, random: u32) -> bool {
         // SAFETY: as above.
-        unsafe { cw_newidle_begin(&mut *self.0, walk, cpu as i32, now) }
+        unsafe { cw_newidle_begin(&mut *self.0, walk, cpu as i32, now, random) }
     }
 
     /// The next level to balance, None at the end of the walk.
-    pub fn newidle_next(&mut self, walk: &mut Newidle) -> Option<u32> {
+    pub fn newidle_next(&mut self, walk: &mut Newidle, now: u64) -> Option<u32> {
         // SAFETY: as above.
-        let level = unsafe { cw_newidle_next(&mut *self.0, walk) };
+        let level = unsafe { cw_newidle_next(&mut *self.0, walk, now) };
         (level != crate::layout::NONE).then_some(level)
     }
 
