@@ -53,21 +53,67 @@ static inline u64 cpu_util_boost(struct cw_sys *sys, s32 cpu)
 	return util < rq->capacity_orig ? util : rq->capacity_orig;
 }
 
+/*
+ * Would the only task of `cpu` be moved to a CPU that is no bigger, for nothing?
+ * With ASYM_LB it gains all the same if it shares its core with others; and
+ * between clusters of the same capacity tasks are to be spread.
+ */
+static inline bool asym_keeps_task(struct cw_sys *sys, const struct cw_balance *env, s32 cpu)
+{
+	if (capacity_greater(capacity_of(sys, env->dst_cpu), capacity_of(sys, cpu)))
+		return false;
+	if (!sched_feat(sys, CW_FEAT_ASYM_LB))
+		return true;
+	if (sys->smt_present && !is_core_idle(sys, cpu))
+		return false;
+	return !sys->cluster_present ||
+	       cpu_rq(sys, env->dst_cpu)->capacity_orig != cpu_rq(sys, cpu)->capacity_orig;
+}
+
 /* May a task of `cpu` be moved to dst_cpu for more than the worse? */
 static inline bool src_rq_qualifies(struct cw_sys *sys, const struct cw_balance *env,
 				    const struct cw_domain *sd, s32 cpu)
 {
-	u32 nr_running = cpu_rq(sys, cpu)->cfs_nr_running;
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	u32 nr_running = lb_nr_running(sys, rq);
 
-	if (!nr_running)
+	if (fbq_classify_rq(rq) > env->fbq_type || !nr_running)
 		return false;
 	if (nr_running > 1)
 		return true;
-	/* One task, on a CPU as big as dst_cpu or preferred to it, is well where it is. */
-	if (sd->flags & SD_ASYM_CPUCAPACITY &&
-	    !capacity_greater(capacity_of(sys, env->dst_cpu), capacity_of(sys, cpu)))
+	if (sd->flags & SD_ASYM_CPUCAPACITY && asym_keeps_task(sys, env, cpu))
 		return false;
 	return !sched_asym(sys, sd, cpu, env->dst_cpu);
+}
+
+/*
+ * How much of what env->migration_type moves does `cpu` have? Load counts per
+ * *capacity, which is 1 for the other measures. 0: nothing that could be moved.
+ */
+static inline u64 src_rq_value(struct cw_sys *sys, const struct cw_balance *env,
+			       const struct cw_domain *sd, s32 cpu, u64 *capacity)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	u32 nr_running = lb_nr_running(sys, rq);
+	u64 load = cpu_load(rq);
+
+	*capacity = 1;
+	switch (env->migration_type) {
+	case CW_MIGRATE_LOAD:
+		/* Its one task is too much, unless the CPU has lost capacity. */
+		if (nr_running == 1 && load > (u64)env->imbalance && !check_cpu_capacity(rq, sd))
+			return 0;
+		*capacity = rq->capacity;
+		return load;
+	case CW_MIGRATE_UTIL:
+		return nr_running > 1 ? cpu_util_boost(sys, cpu) : 0;
+	case CW_MIGRATE_TASK:
+		return nr_running;
+	case CW_MIGRATE_LLC_TASK:
+		return rq->nr_pref_dst_llc;
+	default:
+		return rq->misfit_task_load;
+	}
 }
 
 /* The busiest CPU of the group by the measure of env->migration_type, -1 if none will do. */
@@ -79,36 +125,14 @@ static inline s32 sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_
 	s32 cpu, busiest = -1;
 
 	for_each_cpu_and(sys, cpu, &sd_group(sys, group)->span, &sd->span) {
-		const struct cw_cpu *rq = cpu_rq(sys, cpu);
-		u64 value, capacity = 1;
+		u64 value, capacity;
 
 		if (!env_considers(env, cpu))
 			continue;
 		d->cpus_scanned++;
 		if (!src_rq_qualifies(sys, env, sd, cpu))
 			continue;
-		switch (env->migration_type) {
-		case CW_MIGRATE_LOAD:
-			value = cpu_load(rq);
-			capacity = rq->capacity;
-			/* Its one task is too much, unless the CPU has lost capacity. */
-			if (rq->cfs_nr_running == 1 && value > (u64)env->imbalance &&
-			    !check_cpu_capacity(rq, sd))
-				continue;
-			break;
-		case CW_MIGRATE_UTIL:
-			if (rq->cfs_nr_running <= 1)
-				continue;
-			value = cpu_util_boost(sys, cpu);
-			break;
-		case CW_MIGRATE_TASK:
-			value = rq->cfs_nr_running;
-			break;
-		default:
-			value = rq->misfit_task_load;
-			break;
-		}
-		/* Load counts per capacity; the other measures do not (capacity is 1). */
+		value = src_rq_value(sys, env, sd, cpu, &capacity);
 		if (value * max_capacity > max * capacity) {
 			max = value;
 			max_capacity = capacity;

@@ -100,6 +100,7 @@ static inline bool take_from_imbalance(struct cw_sys *sys, struct cw_balance *en
 		size = task_util_est(p);
 		break;
 	case CW_MIGRATE_TASK:
+	case CW_MIGRATE_LLC_TASK:
 		env->imbalance--;
 		return true;
 	default:

@@ -16,6 +16,7 @@ enum group_type {
 	group_smt_balance, /* more than one task on an SMT core while a core is idle */
 	group_asym_packing, /* a CPU of higher priority is free */
 	group_imbalanced, /* affinity kept an earlier balance from evening it out */
+	group_llc_balance, /* tasks prefer the LLC of the CPU that balances */
 	group_overloaded, /* tasks do not get the cycles that they want */
 };
 
@@ -31,8 +32,13 @@ struct cw_sg_stats {
 	u32 sum_h_nr_running; /* of these, fair tasks */
 	u32 idle_cpus;
 	u32 group_type; /* enum group_type */
+	u32 nr_numa_running;
+	u32 nr_preferred_running;
+	u32 nr_pref_dst_llc;
 	u8 group_asym_packing;
 	u8 group_smt_balance;
+	u8 group_llc_balance;
+	u8 pad;
 };
 
 /* Room for another task: a CPU without one, or utilisation and waiting within the margin. */
@@ -63,6 +69,8 @@ static inline enum group_type group_classify(u32 imbalance_pct, const struct cw_
 {
 	if (group_is_overloaded(imbalance_pct, sgs))
 		return group_overloaded;
+	if (sgs->group_llc_balance)
+		return group_llc_balance;
 	if (group->imbalance)
 		return group_imbalanced;
 	if (sgs->group_asym_packing)

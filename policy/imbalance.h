@@ -116,6 +116,9 @@ static inline void calculate_imbalance(struct cw_sys *sys, struct cw_balance *en
 	case group_asym_packing:
 		set_imbalance(env, CW_MIGRATE_TASK, busiest->sum_h_nr_running);
 		return;
+	case group_llc_balance:
+		set_imbalance(env, CW_MIGRATE_LLC_TASK, 1);
+		return;
 	case group_smt_balance:
 	case group_imbalanced: /* averages say nothing under affinity: try one task */
 		set_imbalance(env, CW_MIGRATE_TASK, 1);
@@ -163,7 +166,7 @@ static inline bool is_imbalanced(struct cw_sys *sys, struct cw_balance *env)
 	if (local->group_type == group_overloaded && !overload_differs(sys, env))
 		return false;
 	if (env->sds.prefer_sibling && local->group_type == group_has_spare &&
-	    sibling_imbalance(sys, env) > 1)
+	    (busiest->group_type == group_llc_balance || sibling_imbalance(sys, env) > 1))
 		return true;
 	if (busiest->group_type == group_overloaded)
 		return true;

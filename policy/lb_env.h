@@ -47,6 +47,14 @@ enum cw_migration_type {
 	CW_MIGRATE_UTIL,
 	CW_MIGRATE_TASK,
 	CW_MIGRATE_MISFIT,
+	CW_MIGRATE_LLC_TASK,
+};
+
+/* What moving tasks off a group or queue means for NUMA balancing; see fbq.h. */
+enum cw_fbq_type {
+	CW_FBQ_REGULAR, /* some tasks have no preferred node */
+	CW_FBQ_REMOTE, /* all have one, some are not on it */
+	CW_FBQ_ALL, /* all are where they prefer to be */
 };
 
 /* What happened on the way: bits of cw_balance.flags. */
@@ -94,6 +102,8 @@ struct cw_balance {
 	u32 loop_max; /* no more than this many are looked at */
 	u32 detached; /* tasks taken */
 	u32 nr_excluded; /* CPUs in `excluded`, which is not valid while this is 0 */
+	u32 fbq_type; /* enum cw_fbq_type: queues of a type above it are no source */
+	u32 dst_core_idle; /* no SMT sibling of dst_cpu is busy */
 	u32 pad;
 	struct cw_cpumask excluded; /* CPUs of the domain that this attempt leaves out */
 	struct cw_sd_stats sds;
@@ -154,6 +164,17 @@ static inline void env_exclude(struct cw_balance *env, s32 cpu)
 	env->nr_excluded++;
 }
 
+/*
+ * The CPU's fair tasks, as far as balancing counts them: with LB_RUNNABLE not
+ * those that sleep and only wait to be dequeued.
+ */
+static inline u32 lb_nr_running(const struct cw_sys *sys, const struct cw_cpu *rq)
+{
+	u32 delayed = sched_feat(sys, CW_FEAT_LB_RUNNABLE) ? rq->cfs_nr_delayed : 0;
+
+	return rq->cfs_nr_running > delayed ? rq->cfs_nr_running - delayed : 0;
+}
+
 /* Start over with the tasks of a source. */
 static inline void env_rewind(struct cw_balance *env)
 {
@@ -181,6 +202,8 @@ static inline void balance_begin(struct cw_balance *env, s32 cpu, u32 level,
 	env->loop_max = 0;
 	env->detached = 0;
 	env->nr_excluded = 0;
+	env->fbq_type = CW_FBQ_ALL;
+	env->dst_core_idle = 0;
 	env_rewind(env);
 }
 

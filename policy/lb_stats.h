@@ -7,7 +7,10 @@
 #define CW_LB_STATS_H
 
 #include "asym_packing.h"
+#include "fbq.h"
+#include "interval.h"
 #include "lb_env.h"
+#include "llc_balance.h"
 
 /* One CPU is more capable than another only if by more than 5 % (1078/1024). */
 static inline bool capacity_greater(u64 a, u64 b)
@@ -21,16 +24,21 @@ static inline bool check_cpu_capacity(const struct cw_cpu *rq, const struct cw_d
 	return (u64)rq->capacity * sd->imbalance_pct < (u64)rq->capacity_orig * 100;
 }
 
-/* Bring the local group's capacity up to date with its CPUs', by way of the child's groups. */
+/*
+ * Bring the local group's capacity up to date with its CPUs', by way of the
+ * child's groups. Those of a NUMA domain may overlap, so its CPUs are summed up.
+ */
 static inline void update_group_capacity(struct cw_sys *sys, const struct cw_balance *env)
 {
 	struct cw_group *group = env_local_group(sys, env);
+	u64 interval = get_sd_balance_interval(sys, env_sd(sys, env), false);
 	const struct cw_domain *child = NULL;
 	u32 capacity = 0, min = ~0u, max = 0;
 
+	group->next_update = jiffies_of(sys, env->now) + interval;
 	if (env->level)
 		child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1));
-	if (child && !(child->flags & SD_OVERLAP)) {
+	if (child && !(child->flags & SD_NUMA)) {
 		for (u32 i = 0; i < child->nr_groups && i < CW_MAX_CPUS; i++) {
 			const struct cw_group *part = sd_group(sys, child->first_group + i);
 
@@ -76,15 +84,48 @@ static inline bool smt_balance(const struct cw_balance *env, const struct cw_sg_
 }
 
 /* The load of a task that the CPU is too small for, or has become too small for. */
-static inline u64 cpu_misfit_load(const struct cw_balance *env, const struct cw_domain *sd,
-				  const struct cw_cpu *rq)
+static inline u64 cpu_misfit_load(const struct cw_sys *sys, const struct cw_balance *env,
+				  const struct cw_domain *sd, const struct cw_cpu *rq)
 {
 	if (sd->flags & SD_ASYM_CPUCAPACITY)
 		return rq->misfit_task_load;
 	/* With more than one task the group counts as overloaded anyway. */
-	if (env->idle != CW_NOT_IDLE && rq->cfs_nr_running == 1 && check_cpu_capacity(rq, sd))
+	if (env->idle != CW_NOT_IDLE && lb_nr_running(sys, rq) == 1 && check_cpu_capacity(rq, sd))
 		return cpu_load(rq);
 	return 0;
+}
+
+/*
+ * Can dst_cpu help the group's misfits? With ASYM_LB those that it cannot help
+ * do not count, so that they do not hide what else it could do for the group.
+ */
+static inline bool misfit_counts(struct cw_sys *sys, const struct cw_balance *env,
+				 const struct cw_domain *sd, const struct cw_group *group)
+{
+	return !(sd->flags & SD_ASYM_CPUCAPACITY) || !sched_feat(sys, CW_FEAT_ASYM_LB) ||
+	       capacity_greater(capacity_of(sys, env->dst_cpu), group->max_capacity);
+}
+
+/*
+ * The group's sums and extremes are known: what does that call for? Not inlined,
+ * or the caller's values would not fit the stack of a BPF program.
+ */
+static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const struct cw_balance *env,
+						  const struct cw_group *group, bool local,
+						  struct cw_sg_stats *sgs)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+
+	if (!local) {
+		sgs->group_asym_packing = env->idle != CW_NOT_IDLE && sgs->sum_h_nr_running &&
+					  sched_group_asym(sys, env, sd, sgs, group);
+		sgs->group_smt_balance = smt_balance(env, sgs, group);
+		sgs->group_llc_balance = llc_balance(sys, env, sgs, group);
+	}
+	sgs->group_type = group_classify(sd->imbalance_pct, group, sgs);
+	record_sg_llc_stats(sys, env, sgs, group);
+	if (sgs->group_type == group_overloaded)
+		sgs->avg_load = group_avg_load(sgs);
 }
 
 /*
@@ -110,8 +151,12 @@ static inline bool update_sg_lb_stats(struct cw_sys *sys, struct cw_balance *env
 		sgs->group_load += cpu_load(rq);
 		sgs->group_util += cpu_util(sys, cpu);
 		sgs->group_runnable += cpu_runnable(rq);
-		sgs->sum_h_nr_running += rq->cfs_nr_running;
+		sgs->sum_h_nr_running += lb_nr_running(sys, rq);
 		sgs->sum_nr_running += rq->nr_running;
+		sgs->nr_numa_running += rq->nr_numa_running;
+		sgs->nr_preferred_running += rq->nr_preferred_running;
+		if (!cpus_share_cache(sys, cpu, env->dst_cpu))
+			sgs->nr_pref_dst_llc += rq->nr_pref_dst_llc;
 		overloaded |= rq->nr_running > 1;
 		if (!rq->nr_running && idle_cpu(sys, cpu)) {
 			sgs->idle_cpus++;
@@ -119,22 +164,14 @@ static inline bool update_sg_lb_stats(struct cw_sys *sys, struct cw_balance *env
 		}
 		if (local)
 			continue;
-		misfit = cpu_misfit_load(env, sd, rq);
-		if (sgs->group_misfit_task_load < misfit) {
+		misfit = cpu_misfit_load(sys, env, sd, rq);
+		overloaded |= misfit && sd->flags & SD_ASYM_CPUCAPACITY;
+		if (sgs->group_misfit_task_load < misfit && misfit_counts(sys, env, sd, group))
 			sgs->group_misfit_task_load = misfit;
-			overloaded |= !!(sd->flags & SD_ASYM_CPUCAPACITY);
-		}
 	}
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
-	if (!local) {
-		sgs->group_asym_packing = env->idle != CW_NOT_IDLE && sgs->sum_h_nr_running &&
-					  sched_group_asym(sys, env, sd, sgs, group);
-		sgs->group_smt_balance = smt_balance(env, sgs, group);
-	}
-	sgs->group_type = group_classify(sd->imbalance_pct, group, sgs);
-	if (sgs->group_type == group_overloaded)
-		sgs->avg_load = group_avg_load(sgs);
+	classify_sg(sys, env, group, local, sgs);
 	return overloaded;
 }
 
@@ -170,6 +207,9 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 	case group_overloaded:
 		*final = true;
 		return sgs->avg_load > busiest->avg_load;
+	case group_llc_balance:
+		*final = true;
+		return sgs->nr_pref_dst_llc > busiest->nr_pref_dst_llc;
 	case group_imbalanced:
 		return false; /* the first one will do */
 	case group_asym_packing:
@@ -202,6 +242,19 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 	return !(sd_group(sys, sds->busiest)->flags & SD_SHARE_CPUCAPACITY);
 }
 
+/*
+ * A misfit task is of no use to a CPU that is no bigger, or has no room. With
+ * ASYM_LB a sibling that is busy takes too much of it, too.
+ */
+static inline bool misfit_helps(struct cw_sys *sys, const struct cw_balance *env,
+				const struct cw_group *group)
+{
+	if (sched_feat(sys, CW_FEAT_ASYM_LB) && !env->dst_core_idle)
+		return false;
+	return capacity_greater(capacity_of(sys, env->dst_cpu), group->max_capacity) &&
+	       env->sds.local_stat.group_type == group_has_spare;
+}
+
 /* Is the candidate, whose statistics are in sds.candidate, busier than the busiest so far? */
 static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_balance *env,
 					  u32 candidate)
@@ -209,31 +262,22 @@ static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_ba
 	const struct cw_sd_stats *sds = &env->sds;
 	const struct cw_sg_stats *sgs = &sds->candidate;
 	const struct cw_group *group = sd_group(sys, candidate);
-	bool asym = env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY;
-	u32 dst_capacity = capacity_of(sys, env->dst_cpu);
+	bool asym = env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY, final;
+	/* With a task per CPU at most, tasks stay on the bigger CPUs. */
+	bool stays = asym && sgs->group_type <= group_fully_busy &&
+		     capacity_greater(group->min_capacity, capacity_of(sys, env->dst_cpu));
 
 	if (!sgs->sum_h_nr_running)
 		return false;
-	/* A misfit task is of no use to a CPU that is no bigger, or has no room. */
-	if (asym && sgs->group_type == group_misfit_task &&
-	    (!capacity_greater(dst_capacity, group->max_capacity) ||
-	     sds->local_stat.group_type != group_has_spare))
+	if (asym && sgs->group_type == group_misfit_task && !misfit_helps(sys, env, group))
 		return false;
-	if (sgs->group_type < sds->busiest_stat.group_type)
+	if (stays && sched_feat(sys, CW_FEAT_ASYM_LB))
 		return false;
-	if (sgs->group_type == sds->busiest_stat.group_type) {
-		bool final;
-
-		if (!pick_busiest_of_type(sys, env, candidate, &final))
-			return false;
-		if (final)
-			return true;
-		/* With a task per CPU at most, tasks stay on the bigger CPUs. */
-		if (asym && sgs->group_type <= group_fully_busy &&
-		    capacity_greater(group->min_capacity, dst_capacity))
-			return false;
-	}
-	return true;
+	if (sgs->group_type != sds->busiest_stat.group_type)
+		return sgs->group_type > sds->busiest_stat.group_type;
+	if (!pick_busiest_of_type(sys, env, candidate, &final))
+		return false;
+	return final || !stays;
 }
 
 /*
@@ -243,25 +287,27 @@ static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_ba
  *
  * where x is the part of the LLC that is utilised; with 117 it is 0 from 85 %
  * on. Only periodic balance of the LLC's top domain writes it: newidle balance
- * runs too often for a cache line that all wakeups read.
+ * runs too often for a cache line that all wakeups read. The same for the
+ * domain that is searched where CPUs differ in capacity, unless its CPUs are
+ * those of nodes (ASYM_SIS_UTIL).
  */
 static inline void update_idle_cpu_scan(struct cw_sys *sys, const struct cw_balance *env)
 {
-	const struct cw_domain *sd = env_domain(sys, env);
+	struct cw_domain *sd = env_domain(sys, env);
 	struct cw_llc *llc = llc_of(sys, env->dst_cpu);
 	u64 x, missing, scan;
 
-	if (!sched_feat(sys, CW_FEAT_SIS_UTIL) || env->idle == CW_NEWLY_IDLE)
+	if (!sched_feat(sys, CW_FEAT_SIS_UTIL) || env->idle == CW_NEWLY_IDLE || !sd->weight)
 		return;
-	if (sd->weight != llc->weight || llc->domain == CW_NONE || !llc->weight)
-		return;
-	x = env->sds.total_util / llc->weight;
+	x = env->sds.total_util / sd->weight;
 	missing = x * x * sd->imbalance_pct * sd->imbalance_pct / (10000 * CW_CAPACITY_SCALE);
 	if (missing > CW_CAPACITY_SCALE)
 		missing = CW_CAPACITY_SCALE;
-	scan = (CW_CAPACITY_SCALE - missing) * llc->weight / CW_CAPACITY_SCALE;
-	if (llc->nr_idle_scan != scan)
+	scan = (CW_CAPACITY_SCALE - missing) * sd->weight / CW_CAPACITY_SCALE;
+	if (llc->domain != CW_NONE && llc->weight == sd->weight)
 		llc->nr_idle_scan = scan;
+	if ((sd->flags & SD_ASYM_CPUCAPACITY_FULL) && !(sd->flags & SD_NUMA))
+		sd->nr_idle_scan = scan;
 }
 
 /* Collect the statistics of the domain, group by group from the local one. */
@@ -276,11 +322,13 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 	sds->busiest = sds->local = CW_NONE;
 	sds->prefer_sibling = 0;
 	sds->total_load = sds->total_capacity = sds->total_util = sds->avg_load = 0;
-	sds->busiest_stat.group_type = group_has_spare;
-	sds->busiest_stat.idle_cpus = ~0u;
+	sds->busiest_stat =
+		(struct cw_sg_stats){ .group_type = group_has_spare, .idle_cpus = ~0u };
 	sds->local_stat.group_type = group_has_spare;
 
-	if (env->idle != CW_NEWLY_IDLE)
+	env->dst_core_idle = !sys->smt_present || is_core_idle(sys, env->dst_cpu);
+	if (env->idle != CW_NEWLY_IDLE ||
+	    jiffies_of(sys, env->now) >= env_local_group(sys, env)->next_update)
 		update_group_capacity(sys, env);
 
 	for (u32 i = 0; i < sd->nr_groups && i < CW_MAX_CPUS; i++) {
@@ -305,6 +353,8 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 	/* A group's flags are those of its child domain. */
 	if (sds->busiest != CW_NONE)
 		sds->prefer_sibling = !!(sd_group(sys, sds->busiest)->flags & SD_PREFER_SIBLING);
+	if (sd->flags & SD_NUMA)
+		env->fbq_type = fbq_classify_group(&sds->busiest_stat);
 	if (!env_has_parent(sys, env) && sys->overloaded != overloaded)
 		sys->overloaded = overloaded;
 	update_idle_cpu_scan(sys, env);

@@ -95,6 +95,21 @@ s32 cw_sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env, struct
 	return sched_balance_find_src(sys, env, d);
 }
 
+/* The two halves of the above, for a host that holds each against a kernel's. */
+u32 cw_sched_balance_find_src_group(struct cw_sys *sys, struct cw_balance *env,
+				    struct cw_decision *d)
+{
+	balance_record(env, d);
+	return sched_balance_find_src_group(sys, env, d);
+}
+
+s32 cw_sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_balance *env, u32 group,
+				 struct cw_decision *d)
+{
+	balance_record(env, d);
+	return sched_balance_find_src_rq(sys, env, group, d);
+}
+
 u32 cw_detach_task_step(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
 			const struct cw_cpumask *cpus_ptr, bool running)
 {
@@ -209,12 +224,12 @@ const char *cw_reason_text(u32 reason)
 u64 cw_sizeof(u32 i)
 {
 	static const u64 sizes[] = {
-		sizeof(struct cw_cpumask), sizeof(struct cw_avg),    sizeof(struct cw_removed),
-		sizeof(struct cw_cfs_rq),
-		sizeof(struct cw_domain),  sizeof(struct cw_group),  sizeof(struct cw_llc),
-		sizeof(struct cw_cpu_sd),  sizeof(struct cw_cpu),    sizeof(struct cw_task),
-		sizeof(struct cw_wakeup),  sizeof(struct cw_decision), sizeof(struct cw_balance),
-		sizeof(struct cw_newidle), sizeof(struct cw_periodic), sizeof(struct cw_sys),
+		sizeof(struct cw_cpumask),  sizeof(struct cw_avg),	sizeof(struct cw_removed),
+		sizeof(struct cw_cfs_rq),   sizeof(struct cw_domain),	sizeof(struct cw_group),
+		sizeof(struct cw_llc),	    sizeof(struct cw_cpu_sd),	sizeof(struct cw_cpu),
+		sizeof(struct cw_task),	    sizeof(struct cw_wakeup),	sizeof(struct cw_decision),
+		sizeof(struct cw_sg_stats), sizeof(struct cw_sd_stats), sizeof(struct cw_balance),
+		sizeof(struct cw_newidle),  sizeof(struct cw_periodic), sizeof(struct cw_sys),
 	};
 
 	return i < sizeof(sizes) / sizeof(sizes[0]) ? sizes[i] : 0;
@@ -229,14 +244,16 @@ u64 cw_last_offset(u32 i)
 		__builtin_offsetof(struct cw_removed, nr),
 		__builtin_offsetof(struct cw_cfs_rq, h_load),
 		__builtin_offsetof(struct cw_domain, nr_idle_scan),
-		__builtin_offsetof(struct cw_group, imbalance),
-		__builtin_offsetof(struct cw_llc, domain),
+		__builtin_offsetof(struct cw_group, next_update),
+		__builtin_offsetof(struct cw_llc, util_avg),
 		__builtin_offsetof(struct cw_cpu_sd, local_group),
 		__builtin_offsetof(struct cw_cpu, removed),
 		__builtin_offsetof(struct cw_task, avg),
 		__builtin_offsetof(struct cw_wakeup, now),
 		__builtin_offsetof(struct cw_decision, groups_scanned),
-		__builtin_offsetof(struct cw_balance, imbalance),
+		__builtin_offsetof(struct cw_sg_stats, pad),
+		__builtin_offsetof(struct cw_sd_stats, candidate),
+		__builtin_offsetof(struct cw_balance, sds),
 		__builtin_offsetof(struct cw_newidle, stop),
 		__builtin_offsetof(struct cw_periodic, next_balance),
 		__builtin_offsetof(struct cw_sys, group),

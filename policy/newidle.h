@@ -14,23 +14,8 @@
 #ifndef CW_NEWIDLE_H
 #define CW_NEWIDLE_H
 
-#include "lb_env.h"
+#include "interval.h"
 #include "misfit.h"
-
-/* A tick, where the host has not said: HZ 250. */
-#define CW_DEFAULT_TICK_NS 4000000u
-#define CW_NSEC_PER_SEC 1000000000u
-
-static inline u32 tick_nsec(const struct cw_sys *sys)
-{
-	return sys->tick_ns ? sys->tick_ns : CW_DEFAULT_TICK_NS;
-}
-
-/* A time in ticks since the start: the kernel's jiffies. */
-static inline u64 jiffies_of(const struct cw_sys *sys, u64 ns)
-{
-	return ns / tick_nsec(sys);
-}
 
 /*
  * Learn from an idle period that a wakeup ends: avg_idle moves 1/8 of the way

@@ -58,7 +58,7 @@ static inline bool nohz_balancer_kick(struct cw_sys *sys, s32 cpu,
 
 	if (rq->nr_running >= 2)
 		return true;
-	if (lowest && rq->cfs_nr_running >= 1 && check_cpu_capacity(rq, lowest))
+	if (lowest && lb_nr_running(sys, rq) >= 1 && check_cpu_capacity(rq, lowest))
 		return true;
 	if (nohz_finds_preferred(sys, cpu, nohz_idle))
 		return true;

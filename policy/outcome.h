@@ -29,10 +29,11 @@ static inline bool need_active_balance(struct cw_sys *sys, const struct cw_balan
 	if (env->migration_type == CW_MIGRATE_TASK &&
 	    env_sd(sys, env)->nr_balance_failed > sd->cache_nice_tries + 2)
 		return true;
-	if (env->idle != CW_NOT_IDLE && src->cfs_nr_running == 1 && check_cpu_capacity(src, sd) &&
+	if (env->idle != CW_NOT_IDLE && lb_nr_running(sys, src) == 1 && check_cpu_capacity(src, sd) &&
 	    (u64)src->capacity * sd->imbalance_pct < (u64)dst->capacity * 100)
 		return true;
-	return env->migration_type == CW_MIGRATE_MISFIT;
+	return env->migration_type == CW_MIGRATE_MISFIT ||
+	       env->migration_type == CW_MIGRATE_LLC_TASK;
 }
 
 /* Nothing could be done: wait longer before the next periodic attempt. */

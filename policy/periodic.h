@@ -15,26 +15,6 @@
 
 #include "newidle.h"
 
-/*
- * How long (ticks) to wait after a balance of the domain. A busy CPU waits
- * busy_factor times longer, less a tick, so that the periods of the levels are
- * not multiples of each other. At most 0.1 s for each CPU of the machine.
- */
-static inline u64 get_sd_balance_interval(struct cw_sys *sys, const struct cw_cpu_sd *sd, bool busy)
-{
-	u64 tick = tick_nsec(sys), max = CW_NSEC_PER_SEC / tick * sys->nr_cpus / 10;
-	u64 interval = sd->balance_interval_ms;
-
-	if (busy)
-		interval *= sd_domain(sys, sd)->busy_factor;
-	interval = (interval * 1000000 + tick - 1) / tick;
-	if (busy && interval)
-		interval--;
-	if (interval > max)
-		interval = max;
-	return interval ? interval : 1;
-}
-
 /* Does the CPU count as busy? One that runs only SCHED_IDLE tasks does not. */
 static inline bool balance_is_busy(struct cw_sys *sys, s32 cpu, enum cw_idle_type idle)
 {

@@ -119,6 +119,7 @@ struct cw_group {
 	u32 max_capacity;
 	u32 imbalance; /* set when affinity kept a balancer from evening it out */
 	u32 pad;
+	u64 next_update; /* the tick from which newidle balance has to bring `capacity` up to date */
 };
 
 /* What the kernel keeps in sd_llc_shared: one for each last-level cache. */
@@ -128,7 +129,8 @@ struct cw_llc {
 	u32 nr_busy_cpus;
 	u32 weight; /* CPUs: sd_llc_size */
 	u32 domain; /* the LLC's top domain, CW_NONE if the LLC is one CPU */
-	u32 pad;
+	u32 capacity; /* SCHED_CACHE: of its CPUs, when it was last balanced with others */
+	u64 util_avg; /* SCHED_CACHE: likewise, their utilisation */
 };
 
 /* One CPU's view of one of its domains: what balancing remembers. */
@@ -146,7 +148,6 @@ struct cw_cpu_sd {
 struct cw_cpu {
 	u32 nr_running; /* runnable tasks of all classes, the running one included */
 	u32 cfs_nr_running; /* of these, fair tasks (h_nr_running; delayed dequeues count as in 6.12) */
-	u32 cfs_nr_runnable; /* of these, without delayed dequeues (h_nr_runnable) */
 	u32 idle_nr_running; /* of these, SCHED_IDLE tasks */
 	u8 curr_is_idle; /* the idle task is current */
 	u8 ttwu_pending; /* a queued remote wakeup is on its way */
@@ -164,6 +165,10 @@ struct cw_cpu {
 	u64 max_idle_balance_cost; /* ns */
 	u64 load_weight; /* sum of weights of runnable fair tasks */
 	u64 misfit_task_load;
+	u32 cfs_nr_delayed; /* of cfs_nr_running: asleep, their dequeue is delayed */
+	u32 nr_numa_running; /* tasks with a preferred NUMA node; NUMA balancing counts them */
+	u32 nr_preferred_running; /* of these, on that node */
+	u32 nr_pref_dst_llc; /* SCHED_CACHE: tasks that prefer the LLC of the CPU that balances */
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
 };

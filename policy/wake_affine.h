@@ -41,12 +41,6 @@ static inline bool wake_wide(struct cw_sys *sys, const struct cw_wakeup *w)
 	return few >= factor && many >= few * factor;
 }
 
-/* Sleepers that are still queued until they are eligible (DELAY_DEQUEUE). */
-static inline u32 cfs_nr_delayed(const struct cw_cpu *rq)
-{
-	return rq->cfs_nr_running - rq->cfs_nr_runnable;
-}
-
 /* By idleness now: the waker's CPU, the previous one, or -1 if that tells nothing. */
 static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w)
 {
@@ -57,7 +51,7 @@ static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w
 	if (available_idle_cpu(sys, this_cpu) && cpus_share_cache(sys, this_cpu, prev_cpu))
 		return available_idle_cpu(sys, prev_cpu) ? prev_cpu : this_cpu;
 	/* A sync waker is about to sleep and leaves its CPU. */
-	if ((w->wake_flags & WF_SYNC) && rq->nr_running - cfs_nr_delayed(rq) == 1)
+	if ((w->wake_flags & WF_SYNC) && rq->nr_running - rq->cfs_nr_delayed == 1)
 		return this_cpu;
 	return available_idle_cpu(sys, prev_cpu) ? prev_cpu : -1;
 }

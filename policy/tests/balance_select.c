@@ -443,9 +443,19 @@ static void test_group_capacity(void)
 	core = &sys.group[sys.cpu_sd[0][0].local_group];
 	llc = &sys.group[sys.cpu_sd[0][1].local_group];
 	sys.cpu[0].capacity = 600;
+	/* Newidle balance only does it when it is due: now is tick 250. */
+	core->next_update = 251;
 	find(0, 0, CW_NEWLY_IDLE);
 	CHECK_EQ(core->capacity, 1024);
+	CHECK_EQ(core->next_update, 251);
+	core->next_update = 250;
+	find(0, 0, CW_NEWLY_IDLE);
+	CHECK_EQ(core->capacity, 600);
+	CHECK_EQ(core->next_update, 251); /* its interval of 4 ms is a tick */
+
+	core->capacity = 1024;
 	find(0, 1, CW_IDLE);
+	CHECK_EQ(llc->next_update, 252);
 	CHECK_EQ(llc->capacity, 4096); /* its child does not know yet */
 	find(0, 0, CW_IDLE);
 	CHECK_EQ(core->capacity, 600);

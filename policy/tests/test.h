@@ -84,7 +84,7 @@ static inline void make_idle(s32 cpu)
 {
 	struct cw_cpu *rq = &sys.cpu[cpu];
 
-	rq->nr_running = rq->cfs_nr_running = rq->cfs_nr_runnable = rq->idle_nr_running = 0;
+	rq->nr_running = rq->cfs_nr_running = rq->cfs_nr_delayed = rq->idle_nr_running = 0;
 	rq->curr_is_idle = 1;
 	rq->avg = (struct cw_avg){ .last_update_time = 1 };
 }
@@ -95,7 +95,7 @@ static inline void make_busy(s32 cpu, u32 load, u32 util)
 	struct cw_cpu *rq = &sys.cpu[cpu];
 
 	make_idle(cpu);
-	rq->nr_running = rq->cfs_nr_running = rq->cfs_nr_runnable = 1;
+	rq->nr_running = rq->cfs_nr_running = 1;
 	rq->curr_is_idle = 0;
 	rq->avg.load_avg = load;
 	rq->avg.util_avg = rq->avg.util_est = rq->avg.runnable_avg = util;

@@ -110,7 +110,6 @@ impl Simulation<'_> {
         rq.load_weight += u64::from(weight);
         rq.nr_running += 1;
         rq.cfs_nr_running += 1;
-        rq.cfs_nr_runnable += 1;
         if rq.nr_running == 2 {
             self.sys.overloaded = 1;
         }
@@ -122,9 +121,9 @@ impl Simulation<'_> {
         self.tasks[task as usize].delayed = delayed;
         let rq = &mut self.sys.cpu[cpu];
         if delayed {
-            rq.cfs_nr_runnable -= 1;
+            rq.cfs_nr_delayed += 1;
         } else {
-            rq.cfs_nr_runnable += 1;
+            rq.cfs_nr_delayed -= 1;
         }
     }
 
@@ -139,7 +138,7 @@ impl Simulation<'_> {
         rq.load_weight -= u64::from(t.policy.weight);
         rq.nr_running -= 1;
         rq.cfs_nr_running -= 1;
-        rq.cfs_nr_runnable -= u32::from(!t.delayed);
+        rq.cfs_nr_delayed -= u32::from(t.delayed);
         self.update_cfs_group(by);
     }
 }

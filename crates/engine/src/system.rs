@@ -108,8 +108,7 @@ fn add_domains(sys: &mut System, machine: &Machine, topology: &Topology) -> Vec<
                 capacity: g.capacity,
                 min_capacity: g.min_capacity,
                 max_capacity: g.max_capacity,
-                imbalance: 0,
-                pad: 0,
+                ..Group::default()
             };
             next += 1;
         }

@@ -98,6 +98,7 @@ pub struct Group {
     pub max_capacity: u32,
     pub imbalance: u32,
     pub pad: u32,
+    pub next_update: u64,
 }
 
 #[repr(C)]
@@ -108,7 +109,8 @@ pub struct Llc {
     pub nr_busy_cpus: u32,
     pub weight: u32,
     pub domain: u32,
-    pub pad: u32,
+    pub capacity: u32,
+    pub util_avg: u64,
 }
 
 #[repr(C)]
@@ -128,7 +130,6 @@ pub struct CpuSd {
 pub struct Cpu {
     pub nr_running: u32,
     pub cfs_nr_running: u32,
-    pub cfs_nr_runnable: u32,
     pub idle_nr_running: u32,
     pub curr_is_idle: u8,
     pub ttwu_pending: u8,
@@ -146,6 +147,10 @@ pub struct Cpu {
     pub max_idle_balance_cost: u64,
     pub load_weight: u64,
     pub misfit_task_load: u64,
+    pub cfs_nr_delayed: u32,
+    pub nr_numa_running: u32,
+    pub nr_preferred_running: u32,
+    pub nr_pref_dst_llc: u32,
     pub avg: Avg,
     pub removed: Removed,
 }
@@ -208,9 +213,63 @@ pub struct Decision {
     pub groups_scanned: u32,
 }
 
-/// `struct cw_balance` of `policy/lb_env.h`; `rest` is the policy's own.
+/// `struct cw_sg_stats` of `policy/group.h`.
 #[repr(C)]
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SgStats {
+    pub avg_load: u64,
+    pub group_load: u64,
+    pub group_util: u64,
+    pub group_runnable: u64,
+    pub group_misfit_task_load: u64,
+    pub group_capacity: u32,
+    pub group_weight: u32,
+    pub sum_nr_running: u32,
+    pub sum_h_nr_running: u32,
+    pub idle_cpus: u32,
+    pub group_type: u32,
+    pub nr_numa_running: u32,
+    pub nr_preferred_running: u32,
+    pub nr_pref_dst_llc: u32,
+    pub group_asym_packing: u8,
+    pub group_smt_balance: u8,
+    pub group_llc_balance: u8,
+    pub pad: u8,
+}
+
+/// `enum group_type` of `policy/group.h`, by name.
+pub const GROUP_TYPES: [&str; 8] = [
+    "has_spare",
+    "fully_busy",
+    "misfit_task",
+    "smt_balance",
+    "asym_packing",
+    "imbalanced",
+    "llc_balance",
+    "overloaded",
+];
+
+/// `struct cw_sd_stats` of `policy/lb_env.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SdStats {
+    pub busiest: u32,
+    pub local: u32,
+    pub prefer_sibling: u32,
+    pub pad: u32,
+    pub total_load: u64,
+    pub total_capacity: u64,
+    pub total_util: u64,
+    pub avg_load: u64,
+    pub busiest_stat: SgStats,
+    pub local_stat: SgStats,
+    pub candidate: SgStats,
+}
+
+/// `struct cw_balance` of `policy/lb_env.h`; [`System::balance_begin`](crate::System::balance_begin)
+/// fills it in.
+#[repr(C)]
+#[derive(Clone, Debug, Default)]
 pub struct Balance {
     pub now: u64,
     pub this_cpu: i32,
@@ -222,29 +281,20 @@ pub struct Balance {
     pub new_dst_cpu: i32,
     pub migration_type: u32,
     pub imbalance: i64,
-    rest: [u64; BALANCE_REST],
+    pub loop_: u32,
+    pub loop_break: u32,
+    pub loop_max: u32,
+    pub detached: u32,
+    pub nr_excluded: u32,
+    pub fbq_type: u32,
+    pub dst_core_idle: u32,
+    pub pad: u32,
+    pub excluded: CpuMask,
+    pub sds: SdStats,
 }
 
-/// Words of `struct cw_balance` that only the policy looks at.
-const BALANCE_REST: usize = 52;
-
-impl Default for Balance {
-    fn default() -> Self {
-        Balance {
-            now: 0,
-            this_cpu: 0,
-            level: 0,
-            idle: 0,
-            flags: 0,
-            dst_cpu: 0,
-            src_cpu: -1,
-            new_dst_cpu: -1,
-            migration_type: 0,
-            imbalance: 0,
-            rest: [0; BALANCE_REST],
-        }
-    }
-}
+/// `enum cw_migration_type` of `policy/lb_env.h`, by name.
+pub const MIGRATION_TYPES: [&str; 5] = ["load", "util", "task", "misfit", "llc_task"];
 
 /// `struct cw_newidle` of `policy/newidle.h`.
 #[repr(C)]
@@ -316,14 +366,16 @@ mod tests {
             (size_of::<Removed>(), offset_of!(Removed, nr)),
             (size_of::<CfsRq>(), offset_of!(CfsRq, h_load)),
             (size_of::<Domain>(), offset_of!(Domain, nr_idle_scan)),
-            (size_of::<Group>(), offset_of!(Group, imbalance)),
-            (size_of::<Llc>(), offset_of!(Llc, domain)),
+            (size_of::<Group>(), offset_of!(Group, next_update)),
+            (size_of::<Llc>(), offset_of!(Llc, util_avg)),
             (size_of::<CpuSd>(), offset_of!(CpuSd, local_group)),
             (size_of::<Cpu>(), offset_of!(Cpu, removed)),
             (size_of::<Task>(), offset_of!(Task, avg)),
             (size_of::<Wakeup>(), offset_of!(Wakeup, now)),
             (size_of::<Decision>(), offset_of!(Decision, groups_scanned)),
-            (size_of::<Balance>(), offset_of!(Balance, imbalance)),
+            (size_of::<SgStats>(), offset_of!(SgStats, pad)),
+            (size_of::<SdStats>(), offset_of!(SdStats, candidate)),
+            (size_of::<Balance>(), offset_of!(Balance, sds)),
             (size_of::<Newidle>(), offset_of!(Newidle, stop)),
             (size_of::<Periodic>(), offset_of!(Periodic, next_balance)),
             (size_of::<Sys>(), offset_of!(Sys, group)),

@@ -24,6 +24,13 @@ unsafe extern "C" {
     fn cw_update_misfit_status(sys: *mut Sys, p: *const Task, cpu: i32);
     fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
     fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
+    fn cw_sched_balance_find_src_group(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32;
+    fn cw_sched_balance_find_src_rq(
+        sys: *mut Sys,
+        env: *const Balance,
+        group: u32,
+        d: *mut Decision,
+    ) -> i32;
     fn cw_detach_task_step(
         sys: *mut Sys,
         env: *mut Balance,
@@ -262,6 +269,25 @@ impl System {
         let mut d = Decision::default();
         // SAFETY: as above.
         let cpu = unsafe { cw_sched_balance_find_src(&mut *self.0, env, &mut d) };
+        (usize::try_from(cpu).ok(), d)
+    }
+
+    /// The first half of [`sched_balance_find_src`](Self::sched_balance_find_src), whoever is to
+    /// balance: the busiest group, an index in [`Sys::group`], None if there is no imbalance.
+    /// Sets imbalance, migration_type, fbq_type and sds of `env`.
+    pub fn sched_balance_find_src_group(&mut self, env: &mut Balance) -> (Option<u32>, Decision) {
+        let mut d = Decision::default();
+        // SAFETY: as above.
+        let group = unsafe { cw_sched_balance_find_src_group(&mut *self.0, env, &mut d) };
+        ((group != crate::layout::NONE).then_some(group), d)
+    }
+
+    /// The second half: the busiest CPU of `group` by the imbalance, migration_type and
+    /// fbq_type of `env`, None if none will do.
+    pub fn sched_balance_find_src_rq(&mut self, env: &Balance, group: u32) -> (Option<usize>, Decision) {
+        let mut d = Decision::default();
+        // SAFETY: as above; C masks the group.
+        let cpu = unsafe { cw_sched_balance_find_src_rq(&mut *self.0, env, group, &mut d) };
         (usize::try_from(cpu).ok(), d)
     }
 

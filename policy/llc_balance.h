@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * SCHED_CACHE, the balancer's part of it: tasks that prefer the LLC of the CPU
+ * that balances are moved there, as long as that does not crowd the LLC.
+ *
+ * The figures are the kernel's defaults: an LLC is busy from 50 % of its
+ * capacity on (75 % without SMT), and much busier than another if by more than
+ * 20 % (Linux 7.3, debugfs sched/llc_balancing/overaggr_pct and imb_pct).
+ */
+#ifndef CW_LLC_BALANCE_H
+#define CW_LLC_BALANCE_H
+
+#include "lb_env.h"
+
+enum cw_llc_mig {
+	CW_LLC_MIG_FORBID, /* leave the task where it is */
+	CW_LLC_MIG_LLC, /* move it for the sake of the LLC */
+	CW_LLC_MIG_UNRESTRICTED, /* let load decide */
+};
+
+static inline bool fits_llc_capacity(const struct cw_sys *sys, u64 util, u64 capacity)
+{
+	u64 percent = (u64)tunable(sys, CW_TUNE_llc_overaggr_pct);
+
+	if (!sys->smt_present)
+		percent = percent * 3 / 2;
+	return util * 100 < capacity * percent;
+}
+
+static inline bool util_greater(const struct cw_sys *sys, u64 a, u64 b)
+{
+	return a * 100 > b * (100 + (u64)tunable(sys, CW_TUNE_llc_imb_pct));
+}
+
+/*
+ * May utilisation `util` move from the LLC of src_cpu to that of dst_cpu?
+ * `to_pref`: the latter is the one that it prefers, else it prefers the former.
+ */
+static inline enum cw_llc_mig can_migrate_llc(struct cw_sys *sys, s32 src_cpu, s32 dst_cpu,
+					      u64 util, bool to_pref)
+{
+	const struct cw_llc *src = llc_of(sys, src_cpu), *dst = llc_of(sys, dst_cpu);
+	u64 src_util = pelt_sub_positive(src->util_avg, util), dst_util = dst->util_avg + util;
+	bool src_fits = fits_llc_capacity(sys, src_util, src->capacity);
+	bool dst_fits = fits_llc_capacity(sys, dst_util, dst->capacity);
+
+	if (src->domain == CW_NONE || dst->domain == CW_NONE || (!src_fits && !dst_fits))
+		return CW_LLC_MIG_UNRESTRICTED;
+	if (to_pref) {
+		if (!dst_fits && util_greater(sys, dst_util, src_util))
+			return CW_LLC_MIG_FORBID;
+	} else if (src_fits || !util_greater(sys, src_util, dst_util)) {
+		return CW_LLC_MIG_FORBID;
+	}
+	return CW_LLC_MIG_LLC;
+}
+
+/* Does the group, which is not the local one, hold tasks to be moved to the LLC they prefer? */
+static inline bool llc_balance(struct cw_sys *sys, const struct cw_balance *env,
+			       const struct cw_sg_stats *sgs, const struct cw_group *group)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+
+	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || sd->flags & SD_SHARE_LLC)
+		return false;
+	/* A CPU that they fit, or that is preferred by all tasks, comes first. */
+	if ((sd->flags & SD_ASYM_CPUCAPACITY && sgs->group_misfit_task_load) ||
+	    sgs->group_asym_packing)
+		return false;
+	if (env_sd(sys, env)->nr_balance_failed >= sd->cache_nice_tries + 1)
+		return false;
+	return sgs->nr_pref_dst_llc &&
+	       can_migrate_llc(sys, cpumask_first(sys, &group->span), env->dst_cpu, 0, true) ==
+		       CW_LLC_MIG_LLC;
+}
+
+/*
+ * Note how busy the group is, if it is an LLC. Newidle balance, which is
+ * frequent, does not, nor does a balance that goes on for another dst_cpu.
+ */
+static inline void record_sg_llc_stats(struct cw_sys *sys, const struct cw_balance *env,
+				       const struct cw_sg_stats *sgs, const struct cw_group *group)
+{
+	struct cw_llc *llc = llc_of(sys, cpumask_first(sys, &group->span));
+
+	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || env->idle == CW_NEWLY_IDLE)
+		return;
+	if (!env->level || env->dst_cpu != env->this_cpu || llc->domain == CW_NONE)
+		return;
+	if (cpu_sd(sys, env->this_cpu, env->level - 1)->domain != llc_of(sys, env->dst_cpu)->domain)
+		return;
+	llc->util_avg = sgs->group_util;
+	llc->capacity = sgs->group_capacity;
+}
+
+#endif /* CW_LLC_BALANCE_H */
