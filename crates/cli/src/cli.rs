@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Say of the first decisions of a run what was decided, and why
     Explain(Explain),
+    /// Hold recorded decisions of a kernel against the policy
+    Parity(Parity),
 }
 
 const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this host), sysfs:DIR, hwloc:FILE or a \
@@ -218,4 +220,14 @@ pub(crate) struct Explain {
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Parity {
+    /// Files that coreward record --decisions wrote
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The kernel that the policy stands for [default: that of the file, or the nearest older one]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
 }

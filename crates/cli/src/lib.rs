@@ -11,6 +11,7 @@ mod explain;
 mod features;
 mod machines;
 mod output;
+mod parity;
 mod policy;
 mod report;
 mod run;
@@ -54,6 +55,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Parity(args) => parity::run(&args, out),
     }
 }
 

@@ -5,13 +5,23 @@
 mod error;
 pub mod format;
 mod host;
+mod kernel;
+mod path;
 mod prologue;
 mod reader;
 mod record;
+mod replay;
+mod report;
+mod stable;
+mod state;
 mod writer;
 
 pub use error::CaptureError;
 pub use host::Host;
+pub use path::{Class, Path};
 pub use reader::Reader;
 pub use record::{Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States};
+pub use replay::{Choice, Distance, Outcome, Replay, SelectRule};
+pub use report::{Disagreement, Summary, Tally};
+pub use stable::Moved;
 pub use writer::Writer;
