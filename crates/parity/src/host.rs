@@ -152,7 +152,8 @@ mod tests {
     use super::*;
 
     fn host(release: &str, more: &str) -> Host {
-        let text = format!("release\t{release}\ncpus\t4\nhz\t250\nsd_flags\tSD_NUMA SD_X SD_SHARE_LLC\n{more}\0\0");
+        let text =
+            format!("release\t{release}\ncpus\t4\nhz\t250\nsd_flags\tSD_NUMA SD_X SD_SHARE_LLC\n{more}\0\0");
         Host::parse(text.as_bytes()).unwrap()
     }
 

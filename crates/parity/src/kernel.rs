@@ -16,7 +16,9 @@ pub(crate) fn placement_reason(machine: &RecordedMachine, placement: &Placement)
         (true, cpu) if cpu == head.this_cpu => "waker's CPU, idle",
         (true, cpu) if cpu == head.task.recent_used_cpu && !head.is_slow() => "recently used CPU, idle",
         (true, _) if core_idle && machine.cpus[chosen].core.len() > 1 => "idle core",
-        (true, _) if machine.cpus[head.prev_cpu as usize].core.contains(chosen) => "SMT sibling of the previous CPU, idle",
+        (true, _) if machine.cpus[head.prev_cpu as usize].core.contains(chosen) => {
+            "SMT sibling of the previous CPU, idle"
+        }
         (true, _) => "idle CPU",
         (false, cpu) if cpu == head.prev_cpu => "previous CPU, busy",
         (false, cpu) if cpu == head.this_cpu => "waker's CPU, busy",

@@ -14,14 +14,18 @@ mod replay;
 mod report;
 mod stable;
 mod state;
+mod whatif;
 mod writer;
 
 pub use error::CaptureError;
 pub use host::Host;
 pub use path::{Class, Path};
 pub use reader::Reader;
-pub use record::{Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States};
+pub use record::{
+    Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States,
+};
 pub use replay::{Choice, Distance, Outcome, Replay, SelectRule};
 pub use report::{Disagreement, Summary, Tally};
 pub use stable::Moved;
+pub use whatif::{Changes, Effect, Migrations, WhatIf};
 pub use writer::Writer;

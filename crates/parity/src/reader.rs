@@ -68,7 +68,12 @@ impl<R: Read> Reader<R> {
         let mut reader = Reader {
             input,
             file: file.into(),
-            machine: RecordedMachine::new(Host { release: String::new(), nr_cpus: 0, hz: 1, lines: Vec::new() }),
+            machine: RecordedMachine::new(Host {
+                release: String::new(),
+                nr_cpus: 0,
+                hz: 1,
+                lines: Vec::new(),
+            }),
             offset: Header::SIZE as u64,
             frames: 0,
             payload: Vec::new(),
@@ -126,13 +131,12 @@ impl<R: Read> Reader<R> {
         let mut bytes = [0; FrameHeader::SIZE];
         self.fill(&mut bytes)?;
         let header = FrameHeader::take(&mut &bytes[..]).unwrap_or_default();
-        let kind = FrameType::from_number(header.kind)
-            .ok_or_else(|| self.wrong(None, &format!("type {} is unknown, allowed are 1 to 7", header.kind)))?;
+        let kind = FrameType::from_number(header.kind).ok_or_else(|| {
+            self.wrong(None, &format!("type {} is unknown, allowed are 1 to 7", header.kind))
+        })?;
         if header.length > MAX_PAYLOAD || header.length % 8 != 0 {
-            let what = format!(
-                "the length is {}, allowed are multiples of 8 up to {MAX_PAYLOAD}",
-                header.length
-            );
+            let what =
+                format!("the length is {}, allowed are multiples of 8 up to {MAX_PAYLOAD}", header.length);
             return Err(self.wrong(Some(kind), &what));
         }
         let mut payload = std::mem::take(&mut self.payload);

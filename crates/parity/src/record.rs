@@ -4,7 +4,8 @@ use coreward_machine::CpuSet;
 
 use crate::error::Wrong;
 use crate::format::{
-    BalanceHead, ChangedCpu, CpuState, DomainHead, Field, GroupHead, GroupState, PlacementHead, Queue, StaticCpu,
+    BalanceHead, ChangedCpu, CpuState, DomainHead, Field, GroupHead, GroupState, PlacementHead, Queue,
+    StaticCpu,
 };
 use crate::host::Host;
 
@@ -217,7 +218,8 @@ impl Placement {
     pub fn encode(&self, nr_cpus: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         let nr_groups = self.states.groups.len() as u32;
-        PlacementHead { nr_groups, nr_changed: self.states.changed.len() as u32, ..self.head }.put(&mut bytes);
+        PlacementHead { nr_groups, nr_changed: self.states.changed.len() as u32, ..self.head }
+            .put(&mut bytes);
         put_set(&mut bytes, &self.allowed, nr_cpus);
         put_states(&mut bytes, &self.states);
         bytes

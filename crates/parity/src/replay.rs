@@ -55,6 +55,8 @@ pub struct Outcome {
     pub kernel: Choice,
     /// What the policy chooses.
     pub policy: Choice,
+    /// Why the policy chose so.
+    pub policy_reason: &'static str,
     /// Why the kernel may have chosen so, as far as the state tells.
     pub kernel_reason: &'static str,
     /// Where the kernel's choice is, seen from the policy's.
@@ -75,39 +77,14 @@ impl Outcome {
     pub fn is_stable(&self) -> bool {
         self.moved.is_empty()
     }
-
-    /// Why the policy chose so.
-    pub fn policy_reason(&self) -> Reason {
-        Reason(self.decision.reason)
-    }
 }
 
 /// The policy's answer to a balance.
 #[derive(Clone, Debug)]
-pub(crate) struct GroupChoice {
-    pub(crate) group: CpuSet,
-    pub(crate) env: coreward_policy::Balance,
-    pub(crate) decision: Decision,
-}
-
-impl GroupChoice {
-    /// The statistics that the policy compared, in a line.
-    pub(crate) fn describe(&self) -> String {
-        let of = |stats: &coreward_policy::layout::SgStats| {
-            format!(
-                "{}: {} tasks, {} idle CPUs of {}, load {}, utilisation {}, runnable {}, capacity {}",
-                GROUP_TYPES.get(stats.group_type as usize).unwrap_or(&"?"),
-                stats.sum_h_nr_running,
-                stats.idle_cpus,
-                stats.group_weight,
-                stats.group_load,
-                stats.group_util,
-                stats.group_runnable,
-                stats.group_capacity
-            )
-        };
-        format!("local {}; busiest {}", of(&self.env.sds.local_stat), of(&self.env.sds.busiest_stat))
-    }
+struct GroupChoice {
+    group: CpuSet,
+    env: coreward_policy::Balance,
+    decision: Decision,
 }
 
 /// A machine on which recorded decisions are taken again.
@@ -116,7 +93,7 @@ pub struct Replay {
     state: State,
     select: SelectRule,
     /// The last balance with a group of each CPU, and the policy's answer: its queue may follow.
-    pending: BTreeMap<u64, (Box<Balance>, GroupChoice)>,
+    pending: BTreeMap<u64, (Balance, GroupChoice)>,
     number: u64,
 }
 
@@ -153,14 +130,41 @@ impl Replay {
         &self.machine
     }
 
-    /// Takes the next decision of the file again. None if it is a queue whose balance is not there.
-    pub fn compare(&mut self, record: Record) -> Vec<Outcome> {
+    /// Takes the next decision of the file again. Nothing comes of a queue whose balance is not there.
+    pub fn compare(&mut self, record: &Record) -> Vec<Outcome> {
         self.number += 1;
         match record {
-            Record::Placement(placement) => vec![self.compare_placement(&placement)],
+            Record::Placement(placement) => vec![self.compare_placement(placement)],
             Record::Balance(balance) => self.compare_balance(balance),
-            Record::Queue(queue) => self.compare_queue(queue).into_iter().collect(),
+            Record::Queue(queue) => self.compare_queue(*queue).into_iter().collect(),
         }
+    }
+
+    /// What the policy decides: the CPU of a task, or the group to pull from. Queues are not asked for.
+    pub fn decide(&mut self, record: &Record) -> Option<Choice> {
+        match record {
+            Record::Placement(placement) => Some(Choice::Cpu(self.place(placement).cpu)),
+            Record::Balance(balance) => Some(Choice::Group(self.find_group(balance).group)),
+            Record::Queue(_) => None,
+        }
+    }
+
+    /// The statistics that the policy chooses a group by, in words: the local group's and the busiest one's.
+    pub fn describe_groups(&mut self, balance: &Balance) -> [String; 2] {
+        let stats = self.find_group(balance).env.sds;
+        [("local", &stats.local_stat), ("busiest", &stats.busiest_stat)].map(|(which, s)| {
+            format!(
+                "{which} group: {}, {} tasks, {} of {} CPUs idle, load {}, utilisation {}, runnable {}, capacity {}",
+                GROUP_TYPES.get(s.group_type as usize).unwrap_or(&"?"),
+                s.sum_h_nr_running,
+                s.idle_cpus,
+                s.group_weight,
+                s.group_load,
+                s.group_util,
+                s.group_runnable,
+                s.group_capacity
+            )
+        })
     }
 
     fn compare_placement(&mut self, placement: &Placement) -> Outcome {
@@ -176,6 +180,7 @@ impl Replay {
             path,
             kernel: Choice::Cpu(head.chosen),
             policy: Choice::Cpu(decision.cpu),
+            policy_reason: Reason(decision.reason).text(),
             kernel_reason: kernel::placement_reason(&self.machine, placement),
             relation: self.relation(decision.cpu, head.chosen),
             decision,
@@ -184,7 +189,7 @@ impl Replay {
     }
 
     /// The policy's placement.
-    pub(crate) fn place(&mut self, placement: &Placement) -> Decision {
+    fn place(&mut self, placement: &Placement) -> Decision {
         let head = &placement.head;
         self.state.apply(&placement.states);
         let mut task = self.state.task(&head.task);
@@ -205,15 +210,16 @@ impl Replay {
         (self.select)(&mut self.state.sys, &request, &mut task, waker, &mask(&placement.allowed))
     }
 
-    fn compare_balance(&mut self, balance: Box<Balance>) -> Vec<Outcome> {
-        let choice = self.find_group(&balance);
+    fn compare_balance(&mut self, balance: &Balance) -> Vec<Outcome> {
+        let choice = self.find_group(balance);
         let head = &balance.head;
-        let moved = stable::group(&self.machine, &self.state, &balance);
+        let moved = stable::group(&self.machine, &self.state, balance);
         let group = Outcome {
             number: self.number,
             path: Path::of_balance(head.idle, Part::Group),
             kernel: Choice::Group(balance.group),
             policy: Choice::Group(choice.group),
+            policy_reason: kernel::balance_reason(&choice.group),
             kernel_reason: kernel::balance_reason(&balance.group),
             relation: kernel::group_relation(&choice.group, &balance.group),
             decision: choice.decision,
@@ -233,13 +239,13 @@ impl Replay {
             });
         }
         if !balance.group.is_empty() {
-            self.pending.insert(head.sequence & SEQUENCE_CPU, (balance, choice));
+            self.pending.insert(head.sequence & SEQUENCE_CPU, (balance.clone(), choice));
         }
         outcomes
     }
 
     /// The policy's choice of a group.
-    pub(crate) fn find_group(&mut self, balance: &Balance) -> GroupChoice {
+    fn find_group(&mut self, balance: &Balance) -> GroupChoice {
         let head = &balance.head;
         let dst = head.dst_cpu as usize;
         let (level, domain) = stable::domain(&self.machine, balance);
@@ -279,6 +285,7 @@ impl Replay {
             path: Path::of_balance(balance.head.idle, Part::Queue),
             kernel: Choice::Cpu(queue.src_cpu),
             policy: Choice::Cpu(decision.cpu),
+            policy_reason: "busiest queue",
             kernel_reason: "busiest queue",
             relation: self.relation(decision.cpu, queue.src_cpu),
             decision,

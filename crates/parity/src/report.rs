@@ -99,7 +99,7 @@ impl Summary {
         }
         let kind = Kind {
             path: outcome.path,
-            policy: outcome.policy_reason().text(),
+            policy: outcome.policy_reason,
             kernel: outcome.kernel_reason,
             relation: outcome.relation,
         };
@@ -167,7 +167,10 @@ impl Summary {
         }
         let disagreements = self.disagreements();
         if !disagreements.is_empty() {
-            _ = writeln!(out, "\ndisagreements (stable/all, example): policy's reason / what the kernel seems to have done");
+            _ = writeln!(
+                out,
+                "\ndisagreements (stable/all, example): policy's reason / what the kernel seems to have done"
+            );
         }
         for d in disagreements {
             let counts = format!("{}/{}", d.stable, d.all);
@@ -183,7 +186,7 @@ impl Summary {
 }
 
 fn cells(name: &str, tally: &Tally) -> [String; 7] {
-    let percent = |part, whole| percent(part, whole).map_or("-".into(), |p| floor(p));
+    let percent = |part, whole| percent(part, whole).map_or("-".into(), floor);
     [
         name.into(),
         tally.all.to_string(),

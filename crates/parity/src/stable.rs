@@ -50,10 +50,14 @@ const PREF_LLC: u32 = 1 << 10;
 /// A field and what reading it is called above.
 type FieldRead = (&'static str, u32, fn(&CpuState) -> u64);
 
+fn flag(cpu: &CpuState, flag: u32) -> u64 {
+    u64::from(cpu.flags & flag != 0)
+}
+
 const FIELDS: [FieldRead; 18] = [
     ("nr_running", IDLE, |c| c.nr_running.into()),
-    ("curr_idle", IDLE, |c| (c.flags & CPU_CURR_IDLE).into()),
-    ("ttwu_pending", IDLE, |c| (c.flags & CPU_TTWU_PENDING).into()),
+    ("curr_idle", IDLE, |c| flag(c, CPU_CURR_IDLE)),
+    ("ttwu_pending", IDLE, |c| flag(c, CPU_TTWU_PENDING)),
     ("h_nr_idle", SCHED_IDLE, |c| c.h_nr_idle.into()),
     ("load_avg", LOAD | AVERAGES, |c| c.load_avg),
     ("runnable_avg", AVERAGES, |c| c.runnable_avg),
@@ -62,7 +66,7 @@ const FIELDS: [FieldRead; 18] = [
     ("h_nr_queued", QUEUED, |c| c.h_nr_queued.into()),
     ("h_nr_runnable", RUNNABLE, |c| c.h_nr_runnable.into()),
     ("capacity", CAPACITY, |c| c.capacity.into()),
-    ("idle_state", IDLE_STATE, |c| (c.flags & CPU_IDLE_STATE).into()),
+    ("idle_state", IDLE_STATE, |c| flag(c, CPU_IDLE_STATE)),
     ("exit_latency", IDLE_STATE, |c| c.exit_latency.into()),
     ("idle_stamp", IDLE_STATE, |c| c.idle_stamp),
     ("misfit_task_load", MISFIT, |c| c.misfit_task_load),

@@ -70,7 +70,8 @@ impl<W: Write> Writer<W> {
     fn frame(&mut self, kind: FrameType, payload: &[u8]) -> io::Result<()> {
         let mut header = Vec::new();
         let length = payload.len() as u32;
-        FrameHeader { kind: kind as u32, length, checksum: crc32fast::hash(payload), pad: 0 }.put(&mut header);
+        FrameHeader { kind: kind as u32, length, checksum: crc32fast::hash(payload), pad: 0 }
+            .put(&mut header);
         self.output.write_all(&header)?;
         self.output.write_all(payload)
     }

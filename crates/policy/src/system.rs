@@ -25,12 +25,7 @@ unsafe extern "C" {
     fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
     fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
     fn cw_sched_balance_find_src_group(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32;
-    fn cw_sched_balance_find_src_rq(
-        sys: *mut Sys,
-        env: *const Balance,
-        group: u32,
-        d: *mut Decision,
-    ) -> i32;
+    fn cw_sched_balance_find_src_rq(sys: *mut Sys, env: *const Balance, group: u32, d: *mut Decision) -> i32;
     fn cw_detach_task_step(
         sys: *mut Sys,
         env: *mut Balance,
