@@ -1,5 +1,6 @@
 //! The command line: subcommands and their options.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,6 +10,7 @@ use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
 use coreward_workload::Scale;
 
+use crate::parity::Requirement;
 use crate::policy::Assignment;
 use crate::scale;
 
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Say of the first decisions of a run what was decided, and why
     Explain(Explain),
+    /// Hold recorded decisions of a kernel against the policy
+    Parity(Parity),
+    /// Run a command and record what the kernel decides meanwhile
+    Record(Record),
 }
 
 const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this host), sysfs:DIR, hwloc:FILE or a \
@@ -221,4 +227,63 @@ pub(crate) struct Explain {
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Parity {
+    /// Files that coreward record --decisions wrote
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The kernel that the policy stands for [default: that of the file, or the nearest older one]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
+    /// Print decisions one by one instead of the table
+    #[arg(long, value_name = "WHICH", conflicts_with_all = ["explain", "require", "sched_feat", "set"])]
+    pub(crate) list: Option<Listed>,
+    /// Show one decision of one file step by step: its number, as --list has it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with_all = ["require", "sched_feat", "set"])]
+    pub(crate) explain: Option<u64>,
+    /// What if this feature were on, or off with NO_ before its name [default: as in the file]
+    #[arg(long, value_name = "NAME|NO_NAME")]
+    pub(crate) sched_feat: Vec<String>,
+    /// What if this tunable had another value [default: as in the file]
+    #[arg(long, value_name = "TUNABLE=VALUE")]
+    pub(crate) set: Vec<Assignment>,
+    /// Exit with status 1 if fewer of the stable decisions agree, in percent: wakeup=99.9,fork=99,exec=99,balance=95
+    #[arg(long, value_name = "CLASS=PERCENT", value_delimiter = ',')]
+    pub(crate) require: Vec<Requirement>,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which decisions are listed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listed {
+    /// Those in which the kernel and the policy differ
+    Disagreements,
+    /// Those whose inputs changed meanwhile
+    Unstable,
+    /// All of them
+    All,
+}
+
+#[derive(Args)]
+pub(crate) struct Record {
+    /// Record where tasks are placed and what is balanced; there is no other kind of recording yet
+    #[arg(long)]
+    pub(crate) decisions: bool,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "decisions.cwc")]
+    pub(crate) output: PathBuf,
+    /// Size of the ring buffer in MiB, a power of two
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) buffer: u32,
+    /// Stop recording, not the command, after so many decisions [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// The command to run meanwhile, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }

@@ -78,7 +78,8 @@ fn balance(d: &Decision) -> Option<&'static str> {
     BALANCES.iter().find(|(event, _)| d.event & event != 0).map(|(_, name)| *name)
 }
 
-fn placement(d: &Decision) -> &'static str {
+/// What kind of placement it is.
+pub(crate) fn placement(d: &Decision) -> &'static str {
     match d.event {
         event if event & WF_FORK != 0 => "fork",
         event if event & WF_EXEC != 0 => "exec",
@@ -87,7 +88,8 @@ fn placement(d: &Decision) -> &'static str {
     }
 }
 
-fn notes(d: &Decision) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+/// Name and text of each note of the decision.
+pub(crate) fn notes(d: &Decision) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     NOTES.iter().enumerate().filter(|(bit, _)| d.notes >> bit & 1 == 1).map(|(_, note)| note)
 }
 

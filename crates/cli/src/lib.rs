@@ -1,6 +1,6 @@
 //! The `coreward` command: one module for each subcommand, and what they share.
 //!
-//! Every error is one line, `coreward: …`, and exit status 2. Files are written
+//! Every error is one line, `coreward: …`, and exit status 2 (1 if a requirement is not met). Files are written
 //! whole or not at all ([`mod@output`]).
 
 mod cli;
@@ -11,7 +11,9 @@ mod explain;
 mod features;
 mod machines;
 mod output;
+mod parity;
 mod policy;
+mod record;
 mod report;
 mod run;
 mod scale;
@@ -31,6 +33,9 @@ use cli::{Cli, Command};
 /// Exit status of every failure, as for a wrong command line.
 const FAILURE: u8 = 2;
 
+/// Exit status if all went well, but a requirement is not met.
+const UNMET: u8 = 1;
+
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -40,7 +45,8 @@ pub fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     let result = dispatch(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
     match result {
-        Err(error) if !is_broken_pipe(&error) => fail(&format!("{error:#}")),
+        Err(error) if error.is::<parity::Unmet>() => fail(UNMET, &format!("{error:#}")),
+        Err(error) if !is_broken_pipe(&error) => fail(FAILURE, &format!("{error:#}")),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -54,6 +60,8 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Parity(args) => parity::run(&args, out),
+        Command::Record(args) => record::run(&args),
     }
 }
 
@@ -62,9 +70,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn fail(message: &str) -> ExitCode {
+fn fail(status: u8, message: &str) -> ExitCode {
     eprintln!("coreward: {}", one_line(message));
-    ExitCode::from(FAILURE)
+    ExitCode::from(status)
 }
 
 /// The message as one line that a terminal shows as it is: it may quote input that nobody has seen yet.
@@ -88,12 +96,12 @@ fn usage(error: &clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            fail("no command given, see coreward --help")
+            fail(FAILURE, "no command given, see coreward --help")
         }
         _ => {
             let text = error.render().to_string();
             let what = text.split("\n\n").next().unwrap_or_default();
-            fail(what.trim_start_matches("error: "))
+            fail(FAILURE, what.trim_start_matches("error: "))
         }
     }
 }

@@ -66,9 +66,14 @@ impl Policy {
         Policy { profile, on: 0, off: 0, tunables: default_tunables(), costs: Vec::new() }
     }
 
+    /// These features, with what was switched.
+    pub(crate) fn switched(&self, features: u64) -> u64 {
+        features & !self.off | self.on
+    }
+
     /// What the engine is told.
     pub(crate) fn settings(&self) -> PolicySettings {
-        let features = self.profile.features() & !self.off | self.on;
+        let features = self.switched(self.profile.features());
         PolicySettings { features, tunables: self.tunables }
     }
 

@@ -1,0 +1,28 @@
+//! `coreward parity`: recorded decisions of a kernel, held against the policy.
+
+mod explain;
+mod list;
+mod report;
+mod require;
+mod settings;
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+
+use crate::cli;
+
+pub(crate) use require::{Requirement, Unmet};
+
+pub(crate) fn run(args: &cli::Parity, out: &mut dyn Write) -> Result<()> {
+    if let Some(number) = args.explain {
+        let [file] = &args.files[..] else {
+            bail!("--explain takes one file, given are {}", args.files.len());
+        };
+        return explain::run(args, file, number, out);
+    }
+    match args.list {
+        Some(which) => list::run(args, which, out),
+        None => report::run(args, out),
+    }
+}

@@ -1,0 +1,195 @@
+//! The host frame: what machine and kernel it was.
+
+use coreward_policy::{FEATURES, NR_TUNABLES, Profile, TUNABLES, default_tunables};
+
+use crate::error::Wrong;
+use crate::format::MAX_CPUS;
+
+/// The flags of sched domains by the names that all kernels use, lowest bit of `policy/types.h` first.
+const SD_FLAGS: [&str; 15] = [
+    "SD_BALANCE_NEWIDLE",
+    "SD_BALANCE_EXEC",
+    "SD_BALANCE_FORK",
+    "SD_BALANCE_WAKE",
+    "SD_WAKE_AFFINE",
+    "SD_ASYM_CPUCAPACITY",
+    "SD_ASYM_CPUCAPACITY_FULL",
+    "SD_SHARE_CPUCAPACITY",
+    "SD_CLUSTER",
+    "SD_SHARE_LLC",
+    "SD_SERIALIZE",
+    "SD_ASYM_PACKING",
+    "SD_PREFER_SIBLING",
+    "SD_OVERLAP",
+    "SD_NUMA",
+];
+
+/// Jiffies a second that a kernel can be built with.
+const HZ: std::ops::RangeInclusive<u64> = 24..=10_000;
+
+/// The machine and kernel that a file was recorded on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// `uname -r`.
+    pub release: String,
+    /// How many CPUs the kernel can have; all of them are in the file.
+    pub nr_cpus: usize,
+    /// Jiffies a second.
+    pub hz: u64,
+    /// Every line of the frame: name and value.
+    pub lines: Vec<(String, String)>,
+}
+
+impl Host {
+    /// Reads the text of a host frame: lines of a name, a tab and a value; zero bytes fill up the end.
+    ///
+    /// # Errors
+    /// What is wrong or missing.
+    pub fn parse(payload: &[u8]) -> Result<Host, String> {
+        let end = payload.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+        let text = std::str::from_utf8(&payload[..end]).map_err(|_| "the text is not UTF-8")?;
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let (name, value) =
+                line.split_once('\t').ok_or_else(|| format!("line `{line}` has no tab after its name"))?;
+            lines.push((name.to_owned(), value.to_owned()));
+        }
+        let mut host = Host { release: String::new(), nr_cpus: 0, hz: 0, lines };
+        host.release = host.required("release")?.to_owned();
+        host.nr_cpus = host.number("cpus", 1..=MAX_CPUS as u64)? as usize;
+        host.hz = host.number("hz", HZ)?;
+        host.required("sd_flags")?;
+        Ok(host)
+    }
+
+    /// The payload of its frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let text: String = self.lines.iter().map(|(name, value)| format!("{name}\t{value}\n")).collect();
+        let mut bytes = text.into_bytes();
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    /// The value of a line, if there is one.
+    pub fn line(&self, name: &str) -> Option<&str> {
+        self.lines.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    fn required(&self, name: &str) -> Result<&str, Wrong> {
+        self.line(name).ok_or_else(|| format!("the line `{name}` is missing"))
+    }
+
+    fn number(&self, name: &str, allowed: std::ops::RangeInclusive<u64>) -> Result<u64, Wrong> {
+        let value = self.required(name)?;
+        value.parse().ok().filter(|n| allowed.contains(n)).ok_or_else(|| {
+            format!("{name} is `{value}`, allowed are {} to {}", allowed.start(), allowed.end())
+        })
+    }
+
+    /// Domain flags of this kernel, whose numbers differ from kernel to kernel, as the policy numbers them.
+    pub fn sd_flags(&self, kernel: u32) -> u32 {
+        let names = self.line("sd_flags").unwrap_or_default().split_whitespace().take(32);
+        let set = names.enumerate().filter(|(bit, _)| kernel >> bit & 1 == 1);
+        set.filter_map(|(_, name)| SD_FLAGS.iter().position(|known| *known == name))
+            .fold(0, |flags, bit| flags | 1 << bit)
+    }
+
+    /// Nanoseconds of a jiffy.
+    pub fn tick_ns(&self) -> u64 {
+        1_000_000_000 / self.hz
+    }
+
+    /// The profile that stands for the kernel, and whether it is of another version: then it is the nearest
+    /// older one, or the oldest of all.
+    pub fn profile(&self) -> (Profile, bool) {
+        let wanted = version(&self.release);
+        let known = |name: &&str| version(name.strip_prefix("linux-").unwrap_or_default());
+        let name = Profile::ALL.iter().rev().find(|name| known(name) <= wanted).unwrap_or(&Profile::ALL[0]);
+        (Profile::by_name(name).unwrap_or(Profile::DEFAULT), known(name) != wanted)
+    }
+
+    /// The features of `profile`, with what the kernel's own switches say of those that it has.
+    pub fn features(&self, profile: Profile) -> u64 {
+        let mut features = profile.features();
+        for word in self.line("features").unwrap_or_default().split_whitespace() {
+            let (name, on) = word.strip_prefix("NO_").map_or((word, true), |name| (name, false));
+            set_feature(&mut features, name, on);
+        }
+        // cache-aware balancing has a switch of its own, which is there only if it was built in
+        if self.line("llc_enabled").is_none_or(|value| value == "0" || value == "N") {
+            set_feature(&mut features, "SCHED_CACHE", false);
+        }
+        features
+    }
+
+    /// The tunables of the policy, as far as the kernel shows its own; the others have their defaults.
+    pub fn tunables(&self) -> [i64; NR_TUNABLES] {
+        let mut tunables = default_tunables();
+        for (i, tunable) in TUNABLES.iter().enumerate() {
+            let value = self.line(tunable.name).and_then(|value| value.parse().ok());
+            if let Some(value) = value.filter(|v| (tunable.min..=tunable.max).contains(v)) {
+                tunables[i] = value;
+            }
+        }
+        tunables
+    }
+}
+
+fn set_feature(features: &mut u64, name: &str, on: bool) {
+    if let Some(bit) = FEATURES.iter().position(|f| f.name == name) {
+        *features = *features & !(1 << bit) | u64::from(on) << bit;
+    }
+}
+
+/// The first two numbers of a version (`6.12.107+deb13-amd64`); zeros for what is none.
+fn version(text: &str) -> (u32, u32) {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(release: &str, more: &str) -> Host {
+        let text =
+            format!("release\t{release}\ncpus\t4\nhz\t250\nsd_flags\tSD_NUMA SD_X SD_SHARE_LLC\n{more}\0\0");
+        Host::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_profile_is_the_nearest_that_is_not_newer() {
+        let of = |release| {
+            let (profile, other) = host(release, "").profile();
+            (profile.name(), other)
+        };
+        assert_eq!(of("6.12.107+deb13-amd64"), ("linux-6.12", false));
+        assert_eq!(of("7.3.4+deb13-amd64"), ("linux-7.3", false));
+        assert_eq!(of("6.18.5"), ("linux-6.12", true));
+        assert_eq!(of("7.12.0"), ("linux-7.3", true));
+        assert_eq!(of("3.10.0"), ("linux-4.8", true));
+    }
+
+    #[test]
+    fn flags_are_known_by_name() {
+        assert_eq!(host("6.12", "").sd_flags(0b111), 1 << 14 | 1 << 9);
+        assert_eq!(host("6.12", "").sd_flags(0b1010), 0);
+    }
+
+    #[test]
+    fn features_of_the_kernel_win_over_the_profile() {
+        let profile = Profile::by_name("linux-6.12").unwrap();
+        let plain = host("6.12", "").features(profile);
+        let changed = host("6.12", "features\tNO_WA_IDLE WA_WEIGHT NO_SUCH\n").features(profile);
+        let bit = FEATURES.iter().position(|f| f.name == "WA_IDLE").unwrap();
+        assert_eq!(plain ^ changed, 1 << bit);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert_eq!(Host::parse(b"release\tx\n").unwrap_err(), "the line `cpus` is missing");
+        let wrong = Host::parse(b"release\tx\ncpus\t0\n").unwrap_err();
+        assert_eq!(wrong, "cpus is `0`, allowed are 1 to 512");
+        assert_eq!(Host::parse(b"release").unwrap_err(), "line `release` has no tab after its name");
+    }
+}

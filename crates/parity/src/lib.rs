@@ -1,0 +1,31 @@
+//! Decisions that a Linux kernel took, recorded with the state that it took them on, and held against the policy.
+//!
+//! [`Reader`] reads a capture file (`docs/capture.md`), [`Writer`] writes one.
+
+mod error;
+pub mod format;
+mod host;
+mod kernel;
+mod path;
+mod prologue;
+mod reader;
+mod record;
+mod replay;
+mod report;
+mod stable;
+mod state;
+mod whatif;
+mod writer;
+
+pub use error::CaptureError;
+pub use host::Host;
+pub use path::{Class, Path};
+pub use reader::Reader;
+pub use record::{
+    Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States,
+};
+pub use replay::{Choice, Distance, Outcome, Replay, SelectRule};
+pub use report::{Disagreement, Summary, Tally};
+pub use stable::Moved;
+pub use whatif::{Changes, Effect, Migrations, WhatIf};
+pub use writer::Writer;
