@@ -84,7 +84,7 @@ class Builder:
         for tree in self.trees:
             for path in sorted(tree.rglob("*")):
                 name = "/" + str(path.relative_to(tree))
-                if path.is_dir() or name.startswith(("/usr/share/doc", "/usr/share/man", "/.complete")):
+                if path.is_dir() or name.startswith(("/usr/share/doc", "/usr/share/man")):
                     continue
                 if path.is_symlink():
                     self.archive.link(name, os.readlink(path))
