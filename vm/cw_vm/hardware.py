@@ -2,8 +2,9 @@
 """QEMU's arguments for a machine: its CPUs, its nodes with their memory, and their distances."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from . import acpi, x86
+from . import acpi, devicetree, x86
 from .errors import CannotBuild
 from .machine import Machine
 
@@ -53,3 +54,30 @@ def for_x86(machine: Machine, memory: int | None) -> Hardware:
     uid = {number: index for index, number in enumerate(shape.order)}
     cpus = [(uid[number], apic_id) for number, apic_id in enumerate(shape.apic_ids)]
     return Hardware(arguments, None if in_qemus_order else acpi.madt(cpus))
+
+
+# CPUs that QEMU's arm64 machine may have.
+_ARM64_CPUS = 512
+
+
+def _check_arm64(machine: Machine) -> None:
+    largest = max(cpu.capacity for cpu in machine.cpus)
+    if largest != 1024:
+        raise CannotBuild(f"{machine.name} has no CPU of more capacity than {largest}: in a guest the largest is 1024")
+    if len(machine.cpus) > _ARM64_CPUS:
+        raise CannotBuild(f"{machine.name} has {len(machine.cpus)} CPUs: an arm64 guest has at most {_ARM64_CPUS}")
+
+
+def for_arm64(machine: Machine, memory: int | None, program: str, run: Path) -> Hardware:
+    """QEMU's machine "virt". To QEMU all CPUs are alike, but for their nodes; what Linux knows of
+    them is in the device tree."""
+    _check_arm64(machine)
+    count = len(machine.cpus)
+    arguments = ["-machine", "virt,gic-version=3", "-cpu", devicetree.CPU_MODEL, "-smp", f"{count},sockets=1,cores={count}"]
+    arguments += _nodes(machine, memory_mib(machine, memory))
+    if machine.nodes > 1:
+        for number, cpu in enumerate(machine.cpus):
+            arguments += ["-numa", f"cpu,node-id={cpu.node},socket-id=0,cluster-id=0,core-id={number}"]
+    tree = run / "machine.dtb"
+    tree.write_bytes(devicetree.with_cpus(devicetree.dump(program, arguments, run), machine))
+    return Hardware([*arguments, "-dtb", str(tree)])

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,36 +155,46 @@ def kernel(series: str, arch: str, refresh: bool = False) -> Kernel:
         raise CannotBuild(f"--kernel is '{series}', allowed is a version such as 6.12 or 7.3")
     where = cache.directory() / "kernels" / arch
     where.mkdir(parents=True, exist_ok=True)
-    with cache.locked("packages"):
-        release = "" if refresh else _newest([f"linux-image-{path.name}" for path in where.iterdir()], series, arch)
-        if not release or not (where / release / "config").is_file():
-            release = _fetch_kernel(series, arch, where)
+
+    def kept() -> str:
+        whole = [f"linux-image-{path.name}" for path in where.iterdir() if (path / "config").is_file()]
+        return _newest(whole, series, arch)
+
+    release = "" if refresh else kept()
+    if not release:
+        with cache.locked(f"packages-{arch}"):
+            release = ("" if refresh else kept()) or _fetch_kernel(series, arch, where)
     return Kernel(release, where / release / "vmlinuz", where / release / "config")
+
+
+def _unpack_once(name: str, arch: str, unpack: Callable[[Apt, Path], None]) -> Path:
+    """A directory of the cache that is filled once; half-filled ones are not taken for whole."""
+    where = cache.directory() / name
+    if not where.is_dir():
+        with cache.locked(f"packages-{arch}"):
+            if not where.is_dir():
+                apt = Apt(arch)
+                apt.update()
+                where.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=where.parent) as scratch:
+                    unpack(apt, Path(scratch) / "tree")
+                    (Path(scratch) / "tree").rename(where)
+    return where
 
 
 def busybox(arch: str) -> Path:
     """A static busybox of the guest's architecture."""
-    tree = cache.directory() / "busybox" / arch
-    with cache.locked("packages"):
-        program = next((tree / name for name in ("usr/bin/busybox", "bin/busybox") if (tree / name).is_file()), None)
-        if program:
-            return program
-        apt = Apt(arch)
-        apt.update()
-        apt.unpack("busybox-static", tree)
-    return next(path for path in tree.rglob("busybox") if path.is_file() and os.access(path, os.X_OK))
+    tree = _unpack_once(f"busybox/{arch}", arch, lambda apt, where: apt.unpack("busybox-static", where))
+    return next(path for path in sorted(tree.rglob("busybox")) if path.is_file() and os.access(path, os.X_OK))
 
 
 def tree(packages: list[str], arch: str) -> Path:
     """A directory with these packages and all that they depend on, unpacked."""
-    where = cache.directory() / "trees" / arch / "+".join(sorted(packages))
-    with cache.locked("packages"):
-        if not (where / ".complete").is_file():
-            apt = Apt(arch)
-            apt.update()
-            for package in apt.closure(packages):
-                apt.unpack(package, where)
-            # as on every merged-/usr system: the C library's linker script names /lib
-            (where / "lib").symlink_to("usr/lib")
-            (where / ".complete").touch()
-    return where
+
+    def unpack(apt: Apt, where: Path) -> None:
+        for package in apt.closure(packages):
+            apt.unpack(package, where)
+        # as on every merged-/usr system: the C library's linker script names /lib
+        (where / "lib").symlink_to("usr/lib")
+
+    return _unpack_once(f"trees/{arch}/{'+'.join(sorted(packages))}", arch, unpack)

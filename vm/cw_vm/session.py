@@ -109,7 +109,10 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         raise CannotBuild(f"{host.name} is a machine of {host.arch}, guests are of x86 or arm64")
     program = qemu.program(arch)
     kernel = packages.kernel(chosen.kernel, arch, chosen.refresh)
-    built = hardware.for_x86(host, chosen.memory)
+    if arch == "amd64":
+        built = hardware.for_x86(host, chosen.memory)
+    else:
+        built = hardware.for_arm64(host, chosen.memory, program, run)
     accelerator = accel.choose(chosen.accel, kernel, arch)
     contents = guest.Contents(
         arch=arch,
