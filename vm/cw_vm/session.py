@@ -104,9 +104,7 @@ def _run_directory(keep: Path | None) -> Iterator[Path]:
 def _guest(chosen: Options, run: Path) -> qemu.Guest:
     """Builds the guest: fetches what it needs and writes its initramfs."""
     host = machine.load(chosen.machine)
-    arch = chosen.arch or {"x86": "amd64", "arm64": "arm64"}.get(host.arch)
-    if not arch:
-        raise CannotBuild(f"{host.name} is a machine of {host.arch}, guests are of x86 or arm64")
+    arch = chosen.arch or machine.guest_arch(host)
     program = qemu.program(arch)
     kernel = packages.kernel(chosen.kernel, arch, chosen.refresh)
     if arch == "amd64":
