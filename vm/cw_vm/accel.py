@@ -5,6 +5,7 @@ That /dev/kvm can be opened proves little: nested or restricted KVM may fail at 
 instruction. So a kernel is booted with it once, and the answer kept until the host reboots.
 """
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -59,9 +60,16 @@ def kvm_works(kernel: packages.Kernel, arch: str) -> bool:
     return known[1:] == ["yes"]
 
 
-def choose(wanted: str, kernel: packages.Kernel, arch: str) -> str:
-    """QEMU's `-accel`: what is wanted ("kvm", "tcg-multi", "tcg-single"), or what works for "auto"."""
+def choose(wanted: str, kernel: packages.Kernel, arch: str, cpus: int) -> str:
+    """QEMU's `-accel`: what is wanted ("kvm", "tcg-multi", "tcg-single"), or for "auto" what works
+    best for a guest of so many CPUs.
+
+    A thread for each CPU is slow where the host has fewer: a CPU that holds a spinlock is not run
+    while others spin. One thread for all yields when they spin, and CPUs that do not run at the
+    same time cannot trip over each other's code patching.
+    """
     if wanted == "kvm" or (wanted == "auto" and kvm_works(kernel, arch)):
         return "kvm"
-    threads = "single" if wanted == "tcg-single" else "multi"
+    crowded = cpus > len(os.sched_getaffinity(0))
+    threads = "single" if wanted == "tcg-single" or (wanted == "auto" and crowded) else "multi"
     return f"tcg,thread={threads}"

@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--memory", type=positive, metavar="MIB", help="the guest's memory [default: by its CPUs]")
     add("--timeout", type=positive, default=600, metavar="S", help="seconds that the command may take [default: 600]")
     add("--boot-timeout", type=positive, default=300, metavar="S", help="seconds until it must have started [default: 300]")
-    add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG with a host thread for each CPU]")
+    add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG: with a thread for all CPUs if the host has fewer, else with a thread for each]")
     add("--copy-in", action="append", default=[], metavar="PATH[:GUEST]", help="a file, or a directory with all below it, for the guest, at the same path or another")
     add("--package", action="append", default=[], metavar="NAME", help="a Debian package of the guest's architecture, with all that it depends on")
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
@@ -113,7 +113,7 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         built = hardware.for_x86(host, chosen.memory)
     else:
         built = hardware.for_arm64(host, chosen.memory, program, run)
-    accelerator = accel.choose(chosen.accel, kernel, arch)
+    accelerator = accel.choose(chosen.accel, kernel, arch, len(host.cpus))
     contents = guest.Contents(
         arch=arch,
         command=chosen.command,
