@@ -4,8 +4,8 @@
 import argparse
 import contextlib
 import shutil
+import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,8 +23,6 @@ from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
 #   nowatchdog        a CPU that the host does not run for seconds is not locked up
 _COMMAND_LINE = "sched_verbose panic=-1 oops=panic nowatchdog mitigations=off loglevel=5"
 _COMMAND_LINE_X86 = "tsc=reliable"
-
-_EARLY_RETRIES = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Options:
     out: Path | None = None
     keep: Path | None = None
     refresh: bool = False
+    retries: int = 2
+    """How often a guest that breaks before its command starts is tried again."""
 
 
 def positive(text: str) -> int:
@@ -132,11 +132,10 @@ def _unpack(archive: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if archive.stat().st_size == 0:
         return
-    try:
-        with tarfile.open(archive) as tar:
-            tar.extractall(out, filter="data")
-    except tarfile.TarError as error:
-        raise EmulatorFailed(f"the files of /out did not come back whole: {error}") from error
+    command = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EmulatorFailed(f"the files of /out did not come back whole: {done.stderr.strip().splitlines()[0]}")
 
 
 def run(chosen: Options) -> int:
@@ -145,7 +144,7 @@ def run(chosen: Options) -> int:
     with _run_directory(chosen.keep) as directory:
         built = _guest(chosen, directory)
         limits = qemu.Limits(chosen.boot_timeout, chosen.timeout)
-        for left in range(_EARLY_RETRIES, -1, -1):
+        for left in range(chosen.retries, -1, -1):
             try:
                 status = qemu.run_guest(built, directory, limits)
                 break
