@@ -56,12 +56,8 @@ class Apt:
     def _configure(self) -> None:
         for name in ("lists/partial", "cache/archives/partial", "parts", "state"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
-        source = sources.debian()
-        (self.root / "parts" / "debian.sources").write_text(
-            f"Types: deb\nURIs: {source.uri}\nSuites: {' '.join(suites())}\nComponents: main\n"
-            f"Architectures: {self.arch}\nSigned-By: {source.signed_by}\n",
-            encoding="utf-8",
-        )
+        parts = self.root / "parts" / "debian.sources"
+        parts.write_text(sources.stanza(suites(), self.arch), encoding="utf-8")
         (self.root / "state" / "status").touch()
         settings = {
             "Dir::State": "state",
