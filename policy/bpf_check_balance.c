@@ -56,14 +56,14 @@ SEC("syscall")
 int start_newidle(struct cw_balance *ask)
 {
 	update_avg_idle(&sys, ask->this_cpu, ask->now);
-	return newidle_begin(&sys, &newidle, ask->this_cpu, ask->now);
+	return newidle_begin(&sys, &newidle, ask->this_cpu, ask->now, ask->flags);
 }
 
 SEC("syscall")
 int next_newidle(struct cw_balance *ask)
 {
 	newidle_account(&sys, &newidle, ask->now, ask->detached, ask->flags, ask->now);
-	return newidle_next(&sys, &newidle);
+	return newidle_next(&sys, &newidle, ask->now);
 }
 
 SEC("syscall")

@@ -55,6 +55,23 @@ static inline void note_pinned(struct cw_sys *sys, struct cw_balance *env,
 }
 
 /*
+ * Is the task not worth moving yet? With LB_RUNNABLE a sleeper whose dequeue is
+ * delayed is nothing but load; with LB_ELIGIBLE a task that may not run here may
+ * not run there either, if others wait there, which does not count any more once
+ * an attempt of this domain has failed.
+ */
+static inline bool may_not_run(struct cw_sys *sys, const struct cw_balance *env,
+			       const struct cw_task *p)
+{
+	if (p->flags & CW_TASK_DELAYED && sched_feat(sys, CW_FEAT_LB_RUNNABLE) &&
+	    env->migration_type != CW_MIGRATE_LOAD)
+		return true;
+	return p->flags & CW_TASK_INELIGIBLE && sched_feat(sys, CW_FEAT_LB_ELIGIBLE) &&
+	       sched_feat(sys, CW_FEAT_PLACE_LAG) && !env_sd(sys, env)->nr_balance_failed &&
+	       cpu_rq(sys, env->dst_cpu)->cfs_nr_running;
+}
+
+/*
  * May the task, which is queued on src_cpu, go to dst_cpu? `running`: it is
  * current there. A hot task goes only after more than cache_nice_tries failed
  * attempts of this domain; under LBF_ACTIVE_LB heat does not count.
@@ -63,7 +80,7 @@ static inline bool can_migrate_task(struct cw_sys *sys, struct cw_balance *env,
 				    const struct cw_task *p, const struct cw_cpumask *cpus_ptr,
 				    bool running)
 {
-	if (p->flags & CW_TASK_PERCPU_KTHREAD)
+	if (p->flags & CW_TASK_PERCPU_KTHREAD || may_not_run(sys, env, p))
 		return false;
 	if (!cpumask_test_cpu(env->dst_cpu, cpus_ptr)) {
 		note_pinned(sys, env, cpus_ptr);

@@ -143,14 +143,15 @@ void cw_active_balance_done(struct cw_sys *sys, const struct cw_balance *env, bo
 	active_balance_done(sys, env, moved);
 }
 
-bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now)
+bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
+		      u32 random)
 {
-	return newidle_begin(sys, walk, cpu, now);
+	return newidle_begin(sys, walk, cpu, now, random);
 }
 
-u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk)
+u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 now)
 {
-	return newidle_next(sys, walk);
+	return newidle_next(sys, walk, now);
 }
 
 void cw_newidle_account(struct cw_sys *sys, struct cw_newidle *walk, u64 cost, u32 moved,

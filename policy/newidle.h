@@ -39,6 +39,33 @@ static inline void update_avg_idle(struct cw_sys *sys, s32 cpu, u64 now)
 	rq->idle_stamp = 0;
 }
 
+/* NI_RANDOM: the calls after which a domain's success rate is worked out anew, and half forgotten. */
+#define NEWIDLE_CALLS 1024
+#define NEWIDLE_SCALE 1024
+
+/*
+ * NI_RANDOM: count a newidle balance of the domain, and what it was worth: a
+ * balance that the dice lets through once in n times counts n when it succeeds.
+ * Under NI_RATE domains that are balanced seldom are let through more often: a
+ * full 1024 if 512 calls took 4.3 s, 1024 times 2^22 ns.
+ */
+static inline void update_newidle_stats(const struct cw_sys *sys, struct cw_cpu_sd *sd,
+					u32 success, u64 now)
+{
+	u64 ratio = 0;
+
+	sd->newidle_success += success;
+	if (++sd->newidle_call < NEWIDLE_CALLS)
+		return;
+	if (sched_feat(sys, CW_FEAT_NI_RATE) && now > sd->newidle_stamp)
+		ratio = (now - sd->newidle_stamp) >> 22;
+	sd->newidle_stamp = now;
+	ratio += sd->newidle_success;
+	sd->newidle_ratio = ratio < NEWIDLE_SCALE ? (u32)ratio : NEWIDLE_SCALE;
+	sd->newidle_call /= 2;
+	sd->newidle_success /= 2;
+}
+
 /*
  * Keep the highest cost (ns) of a newidle balance of one domain. It decays by
  * 3/256, about 1 %, when it was not exceeded for more than a second. Returns
@@ -65,6 +92,8 @@ struct cw_newidle {
 	s32 cpu;
 	u32 level; /* the next to look at */
 	u64 curr_cost; /* ns spent so far */
+	u32 random; /* of the next dice */
+	u32 weight; /* NI_RANDOM: what a success of the level named last counts */
 	bool pulled; /* there is work now */
 	bool stop;
 };
@@ -72,15 +101,19 @@ struct cw_newidle {
 /*
  * The CPU has nothing to run. Returns whether to search at all: not if a wakeup
  * is on its way here, if no runqueue of the machine has a task that waits, or
- * if even the lowest domain costs more time than the CPU is usually idle.
+ * if even the lowest domain costs more time than the CPU is usually idle. The dice
+ * of the walk come from `random`.
  */
-static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now)
+static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
+				 u32 random)
 {
 	struct cw_cpu *rq = cpu_rq(sys, cpu);
 
 	walk->cpu = cpu;
 	walk->level = 0;
 	walk->curr_cost = 0;
+	walk->random = random;
+	walk->weight = 1;
 	walk->pulled = false;
 	walk->stop = false;
 
@@ -94,12 +127,32 @@ static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s3
 	return !rq->nr_sd || rq->avg_idle >= cpu_sd(sys, cpu, 0)->max_newidle_lb_cost;
 }
 
+/* NI_RANDOM: is the domain balanced this time? The rarer it is, the more a success counts. */
+static inline bool newidle_dice(struct cw_sys *sys, struct cw_newidle *walk, struct cw_cpu_sd *sd,
+				u64 now)
+{
+	u32 d1k = walk->random >> 22;
+
+	walk->weight = 1;
+	if (!sched_feat(sys, CW_FEAT_NI_RANDOM) || sd->newidle_ratio >= NEWIDLE_SCALE)
+		return true;
+	/* a linear congruential generator (Numerical Recipes, ranqd1): its high bits are the good ones */
+	walk->random = walk->random * 1664525 + 1013904223;
+	walk->weight = 1 + sd->newidle_ratio;
+	if (d1k > walk->weight) {
+		update_newidle_stats(sys, sd, 0, now);
+		return false;
+	}
+	walk->weight = (NEWIDLE_SCALE + walk->weight / 2) / walk->weight;
+	return true;
+}
+
 /*
  * The level to balance next, or CW_NONE. A domain without SD_BALANCE_NEWIDLE
- * (relax_domain_level) is passed over; one that would cost more than what is
+ * (relax_domain_level) or without luck (NI_RANDOM) is passed over; one that would cost more than what is
  * left of the usual idle time ends the walk, even if it would be passed over.
  */
-static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk)
+static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 now)
 {
 	struct cw_cpu *rq = cpu_rq(sys, walk->cpu);
 
@@ -109,7 +162,8 @@ static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk)
 		if (rq->avg_idle < walk->curr_cost + sd->max_newidle_lb_cost)
 			break;
 		walk->level++;
-		if (sd_domain(sys, sd)->flags & SD_BALANCE_NEWIDLE)
+		if (sd_domain(sys, sd)->flags & SD_BALANCE_NEWIDLE &&
+		    newidle_dice(sys, walk, sd, now))
 			return walk->level - 1;
 	}
 	walk->stop = true;
@@ -124,9 +178,13 @@ static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk)
 static inline void newidle_account(struct cw_sys *sys, struct cw_newidle *walk, u64 cost,
 				   u32 moved, bool may_go_on, u64 now)
 {
+	struct cw_cpu_sd *sd = cpu_sd(sys, walk->cpu, walk->level - 1);
+
 	if (!walk->level)
 		return;
-	update_newidle_cost(sys, cpu_sd(sys, walk->cpu, walk->level - 1), cost, now);
+	if (cost)
+		update_newidle_stats(sys, sd, moved ? walk->weight : 0, now);
+	update_newidle_cost(sys, sd, cost, now);
 	walk->curr_cost += cost;
 	walk->pulled = moved;
 	if (moved || !may_go_on)

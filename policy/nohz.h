@@ -9,17 +9,25 @@
 #include "lb_stats.h"
 #include "misfit.h"
 
-/* Which CPU balances for the idle ones: the first idle housekeeping CPU other than `cpu`, or -1. */
+/*
+ * Which CPU balances for the idle ones: the first idle housekeeping CPU other
+ * than `cpu`, or -1. With ILB_IDLE_CORE one whose siblings are idle comes first.
+ */
 static inline s32 find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz_idle,
 			       const struct cw_cpumask *housekeeping, s32 cpu)
 {
-	s32 ilb;
+	bool want_core = sys->smt_present && sched_feat(sys, CW_FEAT_ILB_IDLE_CORE);
+	s32 ilb, fallback = -1;
 
 	for_each_cpu_and(sys, ilb, nohz_idle, housekeeping) {
-		if (ilb != cpu && idle_cpu(sys, ilb))
+		if (ilb == cpu || !idle_cpu(sys, ilb))
+			continue;
+		if (!want_core || is_core_idle(sys, ilb))
 			return ilb;
+		if (fallback < 0)
+			fallback = ilb;
 	}
-	return -1;
+	return fallback;
 }
 
 /* Is an idle CPU better to run on than `cpu`, where the domain packs tasks on some CPUs? */

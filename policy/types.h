@@ -138,6 +138,10 @@ struct cw_cpu_sd {
 	u64 last_balance; /* when it was last balanced, ns */
 	u64 max_newidle_lb_cost; /* ns */
 	u64 last_decay_max_lb_cost; /* ns */
+	u64 newidle_stamp; /* NI_RANDOM: when newidle_ratio was last worked out, ns */
+	u32 newidle_call; /* NI_RANDOM: newidle balances, those that the dice forbade included */
+	u32 newidle_success; /* of these, how many found a task, as if none had been forbidden */
+	u32 newidle_ratio; /* of 1024: how likely one is; at the start 512, with 512 calls, 256 successes */
 	u32 balance_interval_ms;
 	u32 nr_balance_failed;
 	u32 domain; /* index in cw_sys.domain, CW_NONE beyond the top */
@@ -206,6 +210,8 @@ enum cw_task_flag {
 	CW_TASK_PERCPU_KTHREAD = 1 << 0, /* is_per_cpu_kthread() */
 	CW_TASK_SCHED_IDLE = 1 << 1, /* SCHED_IDLE policy */
 	CW_TASK_CFS_RQ = 1 << 2, /* cfs_rq is known; without, the task counts on the CPU itself */
+	CW_TASK_DELAYED = 1 << 3, /* asleep, its dequeue is delayed (se.sched_delayed) */
+	CW_TASK_INELIGIBLE = 1 << 4, /* queued with negative lag: it had more than its share */
 };
 
 /* Wake flags, as the kernel's WF_*. */

@@ -6,6 +6,8 @@
  */
 #include "balance_test.h"
 
+#include "../nohz.h"
+
 /* One more of its tasks sleeps and waits to be dequeued. */
 static void make_delayed(s32 cpu)
 {
@@ -225,8 +227,64 @@ static void test_asym_bigger_group(void)
 	CHECK_EQ(env.sds.busiest, sys.cpu_sd[0][1].local_group);
 }
 
+static bool may_migrate(u32 flags, enum cw_migration_type type)
+{
+	struct cw_cpumask all = mask_range(0, 7);
+	struct cw_task p = { .weight = 1024, .flags = flags };
+
+	env.migration_type = type;
+	return can_migrate_task(&sys, &env, &p, &all, false);
+}
+
+static void test_detach(void)
+{
+	/* CPU 0 has a task; CPU 4 has two. */
+	SYS_BALANCE(8, SPREAD_MC(4), LEVEL_PKG(8));
+	make_tasks(0, 1, 1024, 500, 500);
+	make_tasks(4, 2, 2048, 500, 500);
+	balance_begin(&env, 0, 1, CW_NOT_IDLE, 1000000000);
+	env.src_cpu = 4;
+
+	CHECK(may_migrate(CW_TASK_DELAYED, CW_MIGRATE_TASK));
+	set_feature(CW_FEAT_LB_RUNNABLE, true);
+	CHECK(!may_migrate(CW_TASK_DELAYED, CW_MIGRATE_TASK));
+	CHECK(may_migrate(CW_TASK_DELAYED, CW_MIGRATE_LOAD));
+	CHECK(may_migrate(0, CW_MIGRATE_TASK));
+
+	CHECK(may_migrate(CW_TASK_INELIGIBLE, CW_MIGRATE_TASK));
+	set_feature(CW_FEAT_LB_ELIGIBLE, true);
+	CHECK(!may_migrate(CW_TASK_INELIGIBLE, CW_MIGRATE_TASK));
+	sys.cpu_sd[0][1].nr_balance_failed = 1;
+	CHECK(may_migrate(CW_TASK_INELIGIBLE, CW_MIGRATE_TASK));
+	sys.cpu_sd[0][1].nr_balance_failed = 0;
+	set_feature(CW_FEAT_PLACE_LAG, false);
+	CHECK(may_migrate(CW_TASK_INELIGIBLE, CW_MIGRATE_TASK));
+	set_feature(CW_FEAT_PLACE_LAG, true);
+	make_idle(0); /* there is nobody to wait for */
+	CHECK(may_migrate(CW_TASK_INELIGIBLE, CW_MIGRATE_TASK));
+}
+
+/* Cores 0-1, 2-3, 4-5. CPU 2 is busy: CPU 3 is the first idle one, CPU 4 the first on an idle core. */
+static void test_idle_load_balancer(void)
+{
+	struct cw_cpumask idle = mask_range(3, 5);
+
+	SYS_BALANCE(6, LEVEL_SMT(2), LEVEL_MC(6));
+	make_tasks(2, 1, 1024, 500, 500);
+	CHECK_EQ(find_new_ilb(&sys, &idle, &idle, 0), 3);
+	set_feature(CW_FEAT_ILB_IDLE_CORE, true);
+	CHECK_EQ(find_new_ilb(&sys, &idle, &idle, 0), 4);
+	make_tasks(5, 1, 1024, 500, 500);
+	CHECK_EQ(find_new_ilb(&sys, &idle, &idle, 0), 3); /* better than none */
+	make_tasks(4, 1, 1024, 500, 500);
+	make_tasks(3, 1, 1024, 500, 500);
+	CHECK_EQ(find_new_ilb(&sys, &idle, &idle, 0), -1);
+}
+
 int main(void)
 {
+	test_detach();
+	test_idle_load_balancer();
 	test_runnable();
 	test_fbq();
 	test_asym_misfit();

@@ -14,6 +14,7 @@ static struct cw_cpu_sd *sd;
 static void setup(void)
 {
 	SYS_BALANCE(8, LEVEL_MC(4), LEVEL_PKG(8));
+	set_feature(CW_FEAT_NI_RANDOM, false);
 	rq = &sys.cpu[0];
 	sd = sys.cpu_sd[0];
 	rq->avg_idle = 100000;
@@ -24,25 +25,25 @@ static void setup(void)
 static void test_begin(void)
 {
 	setup();
-	CHECK(newidle_begin(&sys, &walk, 0, 5000));
+	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
 	CHECK_EQ(rq->idle_stamp, 5000);
 
 	/* The lowest domain's cost: less is too little, as much is enough. */
 	rq->avg_idle = 29999;
-	CHECK(!newidle_begin(&sys, &walk, 0, 6000));
+	CHECK(!newidle_begin(&sys, &walk, 0, 6000, 0));
 	CHECK_EQ(rq->idle_stamp, 6000); /* it is idle all the same */
 	rq->avg_idle = 30000;
-	CHECK(newidle_begin(&sys, &walk, 0, 5000));
+	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
 
 	/* Nobody waits. */
 	sys.overloaded = 0;
-	CHECK(!newidle_begin(&sys, &walk, 0, 7000));
+	CHECK(!newidle_begin(&sys, &walk, 0, 7000, 0));
 	CHECK_EQ(rq->idle_stamp, 7000);
 
 	/* A wakeup is on its way: this is no idle period. */
 	setup();
 	rq->ttwu_pending = 1;
-	CHECK(!newidle_begin(&sys, &walk, 0, 5000));
+	CHECK(!newidle_begin(&sys, &walk, 0, 5000, 0));
 	CHECK_EQ(rq->idle_stamp, 0);
 }
 
@@ -50,42 +51,42 @@ static void test_walk(void)
 {
 	/* Both domains: 40 spent + 60 = 100 us, no more than usual. */
 	setup();
-	newidle_begin(&sys, &walk, 0, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 0);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
 	newidle_account(&sys, &walk, 40000, 0, true, 5000);
 	CHECK_EQ(sd[0].max_newidle_lb_cost, 40000);
-	CHECK_EQ(newidle_next(&sys, &walk), 1);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 1);
 	newidle_account(&sys, &walk, 10000, 0, true, 5000);
 	CHECK_EQ(sd[1].max_newidle_lb_cost, 60000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 	CHECK(!newidle_end(&sys, &walk));
 	CHECK_EQ(rq->idle_stamp, 5000);
 	CHECK_EQ(rq->max_idle_balance_cost, 500000);
 
 	/* A nanosecond more, and the second is too dear. */
 	setup();
-	newidle_begin(&sys, &walk, 0, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 0);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
 	newidle_account(&sys, &walk, 40001, 0, true, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 
 	/* It has found a task. */
 	setup();
-	newidle_begin(&sys, &walk, 0, 5000);
-	newidle_next(&sys, &walk);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	newidle_next(&sys, &walk, 5000);
 	newidle_account(&sys, &walk, 600000, 1, true, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 	CHECK(newidle_end(&sys, &walk));
 	CHECK_EQ(rq->idle_stamp, 0);
 	CHECK_EQ(rq->max_idle_balance_cost, 600000);
 
 	/* Work has come by itself. */
 	setup();
-	newidle_begin(&sys, &walk, 0, 5000);
-	newidle_next(&sys, &walk);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	newidle_next(&sys, &walk, 5000);
 	newidle_account(&sys, &walk, 1000, 0, false, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 	CHECK(!newidle_end(&sys, &walk));
 	rq->nr_running = 1;
 	CHECK(newidle_end(&sys, &walk));
@@ -94,8 +95,8 @@ static void test_walk(void)
 	/* No domain. */
 	setup();
 	rq->nr_sd = 0;
-	CHECK(newidle_begin(&sys, &walk, 0, 5000));
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 	newidle_account(&sys, &walk, 1000, 0, true, 5000); /* nothing to account */
 	CHECK_EQ(sd[0].max_newidle_lb_cost, 30000);
 }
@@ -105,32 +106,33 @@ static void test_relaxed(void)
 {
 	setup();
 	sys.domain[sd[0].domain].flags &= ~(u32)SD_BALANCE_NEWIDLE;
-	newidle_begin(&sys, &walk, 0, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 1);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 1);
 	newidle_account(&sys, &walk, 70000, 0, true, 5000);
 	CHECK_EQ(sd[0].max_newidle_lb_cost, 30000);
 	CHECK_EQ(sd[1].max_newidle_lb_cost, 70000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 
 	setup();
 	sys.domain[sd[1].domain].flags &= ~(u32)SD_BALANCE_NEWIDLE;
-	newidle_begin(&sys, &walk, 0, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 0);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
 	newidle_account(&sys, &walk, 10, 0, true, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 
 	/* One that is too dear ends the walk even if it would be passed over. */
 	SYS_BALANCE(8, LEVEL_MC(2), LEVEL_MC(4), LEVEL_PKG(8));
+	set_feature(CW_FEAT_NI_RANDOM, false);
 	sys.domain[sd[1].domain].flags &= ~(u32)SD_BALANCE_NEWIDLE;
 	sd[1].max_newidle_lb_cost = rq->avg_idle;
-	newidle_begin(&sys, &walk, 0, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 0);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
 	newidle_account(&sys, &walk, 0, 0, true, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 2);
-	newidle_begin(&sys, &walk, 0, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 2);
+	newidle_begin(&sys, &walk, 0, 5000, 0);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
 	newidle_account(&sys, &walk, 1, 0, true, 5000);
-	CHECK_EQ(newidle_next(&sys, &walk), CW_NONE);
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 }
 
 /* The highest cost decays by 3/256 when more than 250 ticks of 4 ms have passed. */
@@ -206,7 +208,7 @@ static void test_misfit(void)
 
 	/* Going idle clears it. */
 	rq->misfit_task_load = 600;
-	newidle_begin(&sys, &walk, 0, 1);
+	newidle_begin(&sys, &walk, 0, 1, 0);
 	CHECK_EQ(rq->misfit_task_load, 0);
 
 	/* Where all CPUs are equal there is nothing to do. */
@@ -216,8 +218,77 @@ static void test_misfit(void)
 	CHECK_EQ(rq->misfit_task_load, 600);
 }
 
+/* The dice of 1024 sides: `side` of the first throw. */
+static u32 throw(u32 side)
+{
+	return side << 22;
+}
+
+static void test_dice(void)
+{
+	/* A rate of 9 in 1024: 10 is let through, 11 is not, and the next domain has its own dice. */
+	setup();
+	set_feature(CW_FEAT_NI_RANDOM, true);
+	sd[0].newidle_ratio = 9;
+	sd[1].newidle_ratio = 1024; /* always, and without a throw */
+	newidle_begin(&sys, &walk, 0, 5000, throw(10));
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
+	CHECK_EQ(walk.weight, (1024 + 5) / 10);
+	newidle_account(&sys, &walk, 1, 1, true, 5000);
+	CHECK_EQ(sd[0].newidle_call, 1);
+	CHECK_EQ(sd[0].newidle_success, 102);
+
+	newidle_begin(&sys, &walk, 0, 5000, throw(11));
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 1);
+	CHECK_EQ(sd[0].newidle_call, 2); /* forbidden ones count as well */
+	CHECK_EQ(sd[0].newidle_success, 102);
+	CHECK_EQ(walk.weight, 1);
+	newidle_account(&sys, &walk, 0, 1, true, 5000);
+	CHECK_EQ(sd[1].newidle_call, 0); /* it took no time */
+	newidle_account(&sys, &walk, 1, 1, true, 5000);
+	CHECK_EQ(sd[1].newidle_call, 1);
+	CHECK_EQ(sd[1].newidle_success, 1);
+
+	/* Off: no dice. */
+	set_feature(CW_FEAT_NI_RANDOM, false);
+	newidle_begin(&sys, &walk, 0, 5000, throw(11));
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
+}
+
+static void test_rate(void)
+{
+	/* The 1024th call: half is forgotten, the successes are the new rate. */
+	setup();
+	sd[0].newidle_call = 1022;
+	sd[0].newidle_success = 300;
+	sd[0].newidle_ratio = 512;
+	update_newidle_stats(&sys, sd, 1, second);
+	CHECK_EQ(sd[0].newidle_ratio, 512);
+	update_newidle_stats(&sys, sd, 1, second);
+	CHECK_EQ(sd[0].newidle_ratio, 302);
+	CHECK_EQ(sd[0].newidle_call, 512);
+	CHECK_EQ(sd[0].newidle_success, 151);
+	CHECK_EQ(sd[0].newidle_stamp, second);
+
+	/* NI_RATE: a second is 238 * 2^22 ns. */
+	set_feature(CW_FEAT_NI_RATE, true);
+	sd[0].newidle_call = 1023;
+	update_newidle_stats(&sys, sd, 0, 2 * second);
+	CHECK_EQ(sd[0].newidle_ratio, 151 + 238);
+	/* At most always; and time does not run backwards. */
+	sd[0].newidle_call = 1023;
+	update_newidle_stats(&sys, sd, 0, 7 * second);
+	CHECK_EQ(sd[0].newidle_ratio, 1024);
+	sd[0].newidle_call = 1023;
+	sd[0].newidle_success = 5;
+	update_newidle_stats(&sys, sd, 0, second);
+	CHECK_EQ(sd[0].newidle_ratio, 5);
+}
+
 int main(void)
 {
+	test_dice();
+	test_rate();
 	test_begin();
 	test_walk();
 	test_relaxed();

@@ -11,7 +11,8 @@ use crate::output;
 use crate::policy;
 
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
-    let names = policy::kernel(policy::profile(&args.profile).map_err(anyhow::Error::msg)?);
+    let kernel = policy::kernel(policy::profile(&args.profile).map_err(anyhow::Error::msg)?);
+    let names = if args.no_sched_cluster { kernel.without_sched_cluster() } else { kernel };
     let machine = Machine::load(&args.machine)?;
     if args.cpu >= machine.nr_cpus() {
         bail!("--cpu is {}, allowed are 0 to {} on {}", args.cpu, machine.nr_cpus() - 1, machine.name);

@@ -3,8 +3,10 @@
 
 use crate::sim::Simulation;
 use crate::task::State;
-use coreward_policy::layout::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE};
-use coreward_policy::{Balance, BalanceStep, Detach, Newidle, Periodic, System};
+use coreward_policy::layout::{
+    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, TASK_DELAYED, TASK_INELIGIBLE,
+};
+use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
 
 impl Simulation<'_> {
     /// `cpu` has nothing to run: it looks for a waiting task elsewhere. True if it found one.
@@ -14,9 +16,10 @@ impl Simulation<'_> {
         // the CPU's averages are brought up to date before others read them
         let clock = self.update_rq_clock(cpu);
         self.update_cfs_rq(cpu, clock);
-        if self.sys.newidle_begin(&mut walk, cpu, self.now) {
+        let random = if self.feature(Feature::NI_RANDOM) { self.random(u32::MAX) } else { 0 };
+        if self.sys.newidle_begin(&mut walk, cpu, self.now, random) {
             self.counters.newidle_calls += 1;
-            while let Some(level) = self.sys.newidle_next(&mut walk) {
+            while let Some(level) = self.sys.newidle_next(&mut walk, self.now) {
                 let start = self.local_now(cpu);
                 let (moved, may_go_on) = self.sched_balance_rq(cpu, cpu, level, CPU_NEWLY_IDLE);
                 let cost = self.local_now(cpu) - start;
@@ -137,6 +140,7 @@ impl Simulation<'_> {
         let mut moved = Vec::new();
         let mut i = 0;
         while i < offered.len() {
+            self.note_delay_and_lag(offered[i], src);
             let t = &self.tasks[offered[i] as usize];
             let running = self.cpus[src].curr == Some(offered[i]);
             match self.sys.detach_task_step(env, &t.policy, &self.all_cpus, running) {
@@ -156,6 +160,20 @@ impl Simulation<'_> {
             self.attach_task(task, dst, by);
         }
         moved.len() as u32
+    }
+
+    /// Tells the policy whether a task on `cpu` sleeps after all, or has had more than its share.
+    fn note_delay_and_lag(&mut self, task: u32, cpu: usize) {
+        let t = &self.tasks[task as usize];
+        let eligible = self.cpus[cpu].rq.entity_eligible(t.se.vruntime, self.running_entity(cpu).as_ref());
+        let mut flags = t.policy.flags & !(TASK_DELAYED | TASK_INELIGIBLE);
+        if t.delayed {
+            flags |= TASK_DELAYED;
+        }
+        if !eligible {
+            flags |= TASK_INELIGIBLE;
+        }
+        self.tasks[task as usize].policy.flags = flags;
     }
 
     /// Takes a waiting task off `src`'s queue.

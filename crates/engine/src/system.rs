@@ -62,6 +62,7 @@ pub(crate) fn build(
         }
         add_cpu(&mut sys, machine, topology, &first_group, cpu);
         sys.cpu[cpu].avg.last_update_time = now;
+        sys.cpu_sd[cpu].iter_mut().for_each(|sd| sd.newidle_stamp = now);
     }
     Ok(sys)
 }
@@ -151,6 +152,10 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     for (level, &domain) in topology.cpu_domains[cpu].iter().enumerate() {
         let d = &topology.domains[domain];
         sys.cpu_sd[cpu][level] = CpuSd {
+            // as the kernel starts a domain: half of the searches are made, half of these succeed
+            newidle_call: 512,
+            newidle_success: 256,
+            newidle_ratio: 512,
             balance_interval_ms: d.min_interval_ms,
             domain: domain as u32,
             local_group: first_group[domain] + topology.local_position(d, cpu) as u32,

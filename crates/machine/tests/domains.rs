@@ -218,6 +218,50 @@ fn old_names() {
     assert!(text.contains("SD_SHARE_PKG_RESOURCES") && !text.contains("level"), "{text}");
 }
 
+fn topology_of(machine: &Machine, names: KernelStyle) -> Topology {
+    Topology::build(machine, &DomainOptions { names, ..DomainOptions::default() }).unwrap()
+}
+
+// What the next three tests expect was seen in guests with Debian's kernels (vm/domains).
+
+#[test]
+fn linux_7_3_has_no_smt_level_where_there_is_no_smt() {
+    let seven = KernelStyle::new(7, 3);
+    let levels_of = |spec: &str| levels(&topology_of(&Machine::load(spec).unwrap(), seven), 0);
+    assert_eq!(levels_of("1n1l4c1t"), [("MC", 1)]);
+    assert_eq!(levels_of("2n2l2c1t"), [("MC", 1), ("PKG", 2), ("NUMA", 4)]);
+    assert_eq!(levels_of("1n1l4c2t"), [("SMT", 0), ("MC", 2)]);
+    // arm64 has the generic table, which keeps it.
+    assert_eq!(levels_of("juno-r0"), [("MC", 2), ("PKG", 3)]);
+}
+
+#[test]
+fn linux_7_3_has_no_overlap_flag() {
+    let machine = Machine::load("2n1l4c2t").unwrap();
+    let old = domain(&topology(&machine), 0, 2).flags;
+    let new = domain(&topology_of(&machine, KernelStyle::new(7, 3)), 0, 2).flags;
+    assert!(old.contains(SdFlags::OVERLAP));
+    assert_eq!(new | SdFlags::OVERLAP, old);
+    assert_ne!(new, old);
+}
+
+#[test]
+fn linux_7_3_prefers_siblings_below_different_capacities() {
+    let machine = Machine::load("juno-r0").unwrap();
+    let flag = SdFlags::PREFER_SIBLING;
+    assert!(!domain(&topology(&machine), 0, 0).flags.contains(flag));
+    assert!(domain(&topology_of(&machine, KernelStyle::new(7, 3)), 0, 0).flags.contains(flag));
+}
+
+#[test]
+fn without_sched_cluster_levels_have_lower_numbers() {
+    let names = KernelStyle::default().without_sched_cluster();
+    let machine = Machine::load("juno-r0").unwrap();
+    assert_eq!(levels(&topology_of(&machine, names), 0), [("MC", 1), ("PKG", 2)]);
+    let clusters = toml("shape = \"8c2t\"\ncluster_cores = 2");
+    assert_eq!(levels(&topology_of(&clusters, names), 0), [("SMT", 0), ("MC", 1)]);
+}
+
 #[test]
 fn clusters() {
     let machine = toml("shape = \"8c2t\"\ncluster_cores = 2");

@@ -28,6 +28,8 @@ pub const SD_SERIALIZE: u32 = 1 << 10;
 pub const TASK_PERCPU_KTHREAD: u32 = 1 << 0;
 pub const TASK_SCHED_IDLE: u32 = 1 << 1;
 pub const TASK_CFS_RQ: u32 = 1 << 2;
+pub const TASK_DELAYED: u32 = 1 << 3;
+pub const TASK_INELIGIBLE: u32 = 1 << 4;
 
 pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
 pub const WF_FORK: u32 = SD_BALANCE_FORK;
@@ -119,6 +121,10 @@ pub struct CpuSd {
     pub last_balance: u64,
     pub max_newidle_lb_cost: u64,
     pub last_decay_max_lb_cost: u64,
+    pub newidle_stamp: u64,
+    pub newidle_call: u32,
+    pub newidle_success: u32,
+    pub newidle_ratio: u32,
     pub balance_interval_ms: u32,
     pub nr_balance_failed: u32,
     pub domain: u32,
@@ -303,6 +309,8 @@ pub struct Newidle {
     pub cpu: i32,
     pub level: u32,
     pub curr_cost: u64,
+    pub random: u32,
+    pub weight: u32,
     pub pulled: bool,
     pub stop: bool,
 }

@@ -50,8 +50,8 @@ unsafe extern "C" {
         now: u64,
     ) -> bool;
     fn cw_active_balance_done(sys: *mut Sys, env: *const Balance, moved: bool);
-    fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64) -> bool;
-    fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle) -> u32;
+    fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64, random: u32) -> bool;
+    fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle, now: u64) -> u32;
     fn cw_newidle_account(
         sys: *mut Sys,
         walk: *mut Newidle,
@@ -343,16 +343,17 @@ impl System {
         unsafe { cw_active_balance_done(&mut *self.0, env, moved) }
     }
 
-    /// `cpu` has nothing to run: should it look for work elsewhere?
-    pub fn newidle_begin(&mut self, walk: &mut Newidle, cpu: usize, now: u64) -> bool {
+    /// `cpu` has nothing to run: should it look for work elsewhere? `random` is for the dice of
+    /// NI_RANDOM.
+    pub fn newidle_begin(&mut self, walk: &mut Newidle, cpu: usize, now: u64, random: u32) -> bool {
         // SAFETY: as above.
-        unsafe { cw_newidle_begin(&mut *self.0, walk, cpu as i32, now) }
+        unsafe { cw_newidle_begin(&mut *self.0, walk, cpu as i32, now, random) }
     }
 
     /// The next level to balance, None at the end of the walk.
-    pub fn newidle_next(&mut self, walk: &mut Newidle) -> Option<u32> {
+    pub fn newidle_next(&mut self, walk: &mut Newidle, now: u64) -> Option<u32> {
         // SAFETY: as above.
-        let level = unsafe { cw_newidle_next(&mut *self.0, walk) };
+        let level = unsafe { cw_newidle_next(&mut *self.0, walk, now) };
         (level != crate::layout::NONE).then_some(level)
     }
 

@@ -274,3 +274,11 @@ pub(crate) fn uneven() -> Workload {
     let rounds = |n: usize| program(&[run(3 * MS), sleep(MS / 2)].repeat(n));
     workload(0, vec![program(&main), rounds(1), rounds(6), rounds(20)])
 }
+
+/// `n` threads that compute for `work` ns and sleep for `idle` ns, `rounds` times.
+pub(crate) fn restless(n: usize, work: u64, idle: u64, rounds: usize) -> Workload {
+    let mut main = vec![Op::MarkStart];
+    main.extend(vec![spawn(1); n]);
+    main.extend([Op::WaitChildren, Op::MarkEnd]);
+    workload(0, vec![program(&main), program(&[run(work), sleep(idle)].repeat(rounds))])
+}

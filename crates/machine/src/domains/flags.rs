@@ -51,7 +51,7 @@ flags! {
     ASYM_PACKING = 11;
     /// Spread tasks over the groups of the parent.
     PREFER_SIBLING = 12;
-    /// Groups of the domain overlap.
+    /// Groups of the domain overlap; not in 7.3, where `SD_NUMA` means it too.
     OVERLAP = 13;
     /// The domain crosses NUMA nodes.
     NUMA = 14;

@@ -21,7 +21,7 @@ pub(super) fn build(machine: &Machine, chains: &mut [Vec<RawDomain>]) -> Vec<Gro
     };
     for cpu in 0..chains.len() {
         for level in 0..chains[cpu].len() {
-            let overlap = chains[cpu][level].flags.contains(SdFlags::OVERLAP);
+            let overlap = chains[cpu][level].flags.contains(SdFlags::NUMA);
             chains[cpu][level].groups = match overlap {
                 true => builder.overlapping(chains, cpu, level),
                 false => builder.partition(chains, cpu, level),

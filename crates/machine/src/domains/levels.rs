@@ -50,10 +50,14 @@ pub(super) fn table(machine: &Machine, style: KernelStyle) -> Vec<Level> {
     let level = |name, flags, spans| Level { name, flags, distance: None, spans };
 
     let share_llc = SdFlags::SHARE_LLC;
-    let mut levels = vec![level("SMT", SdFlags::SHARE_CPUCAPACITY | share_llc, smt.clone())];
+    let mut levels = Vec::new();
+    if !(machine.arch == Arch::X86 && style.drops_unused_smt() && smt.iter().all(|span| span.len() == 1)) {
+        levels.push(level("SMT", SdFlags::SHARE_CPUCAPACITY | share_llc, smt.clone()));
+    }
     match machine.arch {
         // The cache that a core shares with nobody or with its neighbour is the last one.
         Arch::Power => levels.push(level("CACHE", share_llc, llc.clone())),
+        Arch::X86 | Arch::Arm64 if !style.has_sched_cluster() => {}
         Arch::X86 | Arch::Arm64 => {
             let clusters = cluster_spans(machine, &smt, &llc);
             levels.push(level("CLS", SdFlags::CLUSTER | share_llc, clusters));
@@ -122,12 +126,13 @@ pub(super) fn chain(
     levels: &[Level],
     cpu: usize,
     capacities: &[CpuSet],
+    style: KernelStyle,
 ) -> Vec<RawDomain> {
     let mut chain: Vec<RawDomain> = Vec::new();
     for (number, level) in levels.iter().enumerate() {
-        let mut domain = init(machine, level, number as u32, cpu);
+        let mut domain = init(machine, level, number as u32, cpu, style);
         domain.flags |= asymmetry(&domain.span, capacities);
-        if domain.flags.contains(SdFlags::ASYM_CPUCAPACITY) {
+        if domain.flags.contains(SdFlags::ASYM_CPUCAPACITY) && style.keeps_tasks_below_asymmetry() {
             // Tasks are not spread over CPUs of different capacities.
             if let Some(child) = chain.last_mut() {
                 child.flags = child.flags & !SdFlags::PREFER_SIBLING;
@@ -144,7 +149,7 @@ pub(super) fn chain(
 }
 
 /// A domain with what its level alone decides (`sd_init`, values of Linux 6.12).
-fn init(machine: &Machine, level: &Level, number: u32, cpu: usize) -> RawDomain {
+fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: KernelStyle) -> RawDomain {
     let mut flags = SdFlags::BALANCE_NEWIDLE
         | SdFlags::BALANCE_EXEC
         | SdFlags::BALANCE_FORK
@@ -156,7 +161,10 @@ fn init(machine: &Machine, level: &Level, number: u32, cpu: usize) -> RawDomain 
         (imbalance_pct, cache_nice_tries) = (110, 0);
     } else if let Some(distance) = level.distance {
         cache_nice_tries = 2;
-        flags = flags & !SdFlags::PREFER_SIBLING | SdFlags::SERIALIZE | SdFlags::OVERLAP;
+        flags = flags & !SdFlags::PREFER_SIBLING | SdFlags::SERIALIZE;
+        if style.has_overlap() {
+            flags |= SdFlags::OVERLAP;
+        }
         if distance > machine.reclaim_distance {
             let near_only = SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE;
             flags = flags & !near_only;

@@ -36,7 +36,7 @@ pub struct DomainOptions {
     pub relax_domain_level: Option<i32>,
     /// What the request means.
     pub relax_semantics: RelaxSemantics,
-    /// Kernel version whose names the levels get.
+    /// Kernel whose levels, names and flags the domains get.
     pub names: KernelStyle,
 }
 
@@ -112,7 +112,7 @@ impl Topology {
     pub fn build(machine: &Machine, options: &DomainOptions) -> Result<Self, RelaxError> {
         let levels = levels::table(machine, options.names);
         let capacities = levels::capacity_sets(machine);
-        let chain = |cpu| levels::chain(machine, &levels, cpu, &capacities);
+        let chain = |cpu| levels::chain(machine, &levels, cpu, &capacities, options.names);
         let mut chains: Vec<_> = (0..machine.nr_cpus()).map(chain).collect();
         let tops = chains.iter().filter_map(|chain| chain.last());
         let level_max = tops.map(|domain| domain.level).max().unwrap_or(0);
@@ -132,7 +132,7 @@ impl Topology {
 
     /// Position in a domain's ring of the group at which a CPU enters it (its local group).
     pub fn local_position(&self, domain: &Domain, cpu: usize) -> usize {
-        if domain.flags.contains(SdFlags::OVERLAP) {
+        if domain.flags.contains(SdFlags::NUMA) {
             return 0;
         }
         let local = |&group: &usize| self.groups[group].span.contains(cpu);
@@ -184,7 +184,7 @@ fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> T
 /// domains of CPUs that enter it at different groups compare equal.
 fn finish(raw: RawDomain) -> Domain {
     let mut ring = raw.groups;
-    if !raw.flags.contains(SdFlags::OVERLAP) {
+    if !raw.flags.contains(SdFlags::NUMA) {
         let lowest = ring.iter().enumerate().min_by_key(|(_, id)| **id);
         let start = lowest.map_or(0, |(index, _)| index);
         ring.rotate_left(start);

@@ -3,13 +3,14 @@
 use serde::Serialize;
 use thiserror::Error;
 
-/// The kernel version whose names are used.
+/// The kernel whose topology levels, names and flags are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct KernelStyle {
     /// Major version.
     pub major: u32,
     /// Minor version.
     pub minor: u32,
+    no_sched_cluster: bool,
 }
 
 impl Default for KernelStyle {
@@ -22,11 +23,38 @@ impl Default for KernelStyle {
 impl KernelStyle {
     /// The style of a kernel version.
     pub const fn new(major: u32, minor: u32) -> Self {
-        Self { major, minor }
+        Self { major, minor, no_sched_cluster: false }
+    }
+
+    /// The same kernel, built without `CONFIG_SCHED_CLUSTER`, as Debian's 6.12 for arm64 is.
+    pub const fn without_sched_cluster(self) -> Self {
+        Self { no_sched_cluster: true, ..self }
     }
 
     fn since(self, major: u32, minor: u32) -> bool {
         self >= Self::new(major, minor)
+    }
+
+    /// Whether the table of levels has one for clusters.
+    pub(super) fn has_sched_cluster(self) -> bool {
+        !self.no_sched_cluster
+    }
+
+    /// Whether x86 leaves the SMT level out of its table on a machine without SMT, so that the
+    /// levels above have lower numbers: seen in 7.3, not in 6.12.
+    pub(super) fn drops_unused_smt(self) -> bool {
+        self.since(7, 0)
+    }
+
+    /// Whether `SD_OVERLAP` exists: seen in 6.12; in 7.3 `SD_NUMA` means it too.
+    pub(super) fn has_overlap(self) -> bool {
+        !self.since(7, 0)
+    }
+
+    /// Whether `SD_PREFER_SIBLING` is cleared below a domain of different capacities: seen in
+    /// 6.12, not in 7.3.
+    pub(super) fn keeps_tasks_below_asymmetry(self) -> bool {
+        !self.since(7, 0)
     }
 
     /// Name of the package level: `PKG` since 6.7, `DIE` before.

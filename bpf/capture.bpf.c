@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records what the fair class of a running kernel decides, and the state that
+ * it decides on: where a task is placed (wakeup, fork, exec), which group a
+ * balance finds the busiest, and from which CPU it pulls.
+ *
+ * State is read on entry and again on return, because other CPUs go on
+ * meanwhile: a decision whose inputs changed under it cannot be repeated.
+ * Nothing here changes what the kernel does.
+ */
+#include "capture.h"
+/* after the integer types */
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+const volatile struct capture_setup setup = { 1, 1, 0 };
+struct capture_control control = { 0 };
+
+extern const struct rq runqueues __ksym;
+extern struct sched_domain_shared *const sd_llc_shared __ksym;
+extern struct sched_domain *const sd_asym_cpucapacity __ksym;
+extern const int sd_llc_id __ksym;
+extern const void sd_flag_debug __ksym;
+extern unsigned int CONFIG_HZ __kconfig;
+extern const struct pcpu_hot pcpu_hot __ksym __weak;
+extern const int __preempt_count __ksym __weak;
+
+#define WORDS(type) (sizeof(type) / sizeof(u64))
+#define MAX_WORDS                                                                                  \
+	(WORDS(struct capture_placement) + 2 * CAPTURE_MASK_WORDS +                                \
+	 CAPTURE_MAX_CPUS * (WORDS(struct capture_cpu) + WORDS(struct capture_changed_cpu) +       \
+			     CAPTURE_MAX_LEVELS * WORDS(struct capture_group_state)))
+
+/* A frame in the making; `type` and what follows is what the recorder gets. */
+struct draft {
+	u64 env; /* of a balance that has not returned yet */
+	u32 nr_words;
+	u32 cpus_at; /* where the CPUs stand in words */
+	u64 type;
+	u64 words[MAX_WORDS];
+};
+
+/* Two for each CPU: a wakeup may interrupt a balance. */
+enum { DRAFT_PLACEMENT, DRAFT_BALANCE, NR_DRAFTS };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, NR_DRAFTS);
+	__type(key, u32);
+	__type(value, struct draft);
+} drafts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} records SEC(".maps");
+
+static struct draft *draft_of_this_cpu(u32 kind)
+{
+	u32 key = bpf_get_smp_processor_id() * NR_DRAFTS + kind;
+
+	return bpf_map_lookup_elem(&drafts, &key);
+}
+
+/* Room for `words` more words, a constant; NULL if there is none. */
+static __always_inline u64 *append(struct draft *draft, u32 words)
+{
+	u32 at = draft->nr_words;
+
+	if (at > MAX_WORDS - words)
+		return NULL;
+	draft->nr_words = at + words;
+	return &draft->words[at];
+}
+
+static void append_mask(struct draft *draft, const unsigned long *bits)
+{
+	u64 *words = append(draft, CAPTURE_MASK_WORDS);
+
+	if (!words)
+		return;
+	__builtin_memset(words, 0, CAPTURE_MASK_WORDS * sizeof(u64));
+	if (bits)
+		bpf_probe_read_kernel(words, setup.mask_words * sizeof(u64), bits);
+	draft->nr_words -= CAPTURE_MASK_WORDS - setup.mask_words;
+}
+
+static void send(struct draft *draft, enum capture_type type)
+{
+	u32 words = draft->nr_words;
+
+	draft->type = type;
+	if (words > MAX_WORDS)
+		return;
+	if (bpf_ringbuf_output(&records, &draft->type, (words + 1) * sizeof(u64), BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&control.lost, 1);
+}
+
+/* 32 bits are enough for what is at most the sum of a machine's capacities. */
+static u32 narrow(u64 value)
+{
+	return value > 0xffffffffu ? 0xffffffffu : value;
+}
+
+static u32 nr_idle_entities(const struct cfs_rq *cfs)
+{
+	const struct cfs_rq___idle_h_nr_running *old = (const void *)cfs;
+	const struct cfs_rq___h_nr_idle *new = (const void *)cfs;
+
+	return bpf_core_field_exists(new->h_nr_idle) ? BPF_CORE_READ(new, h_nr_idle) :
+						       BPF_CORE_READ(old, idle_h_nr_running);
+}
+
+/* How many tasks of the CPU prefer last-level cache `llc`. */
+static u32 nr_pref_llc(const struct rq *rq, u32 llc)
+{
+	const struct sched_domain___cache *sd = (const void *)rq->sd;
+	u32 count = 0;
+
+	if (sd && bpf_core_field_exists(sd->llc_counts) && llc < BPF_CORE_READ(sd, llc_max))
+		bpf_probe_read_kernel(&count, sizeof(count), BPF_CORE_READ(sd, llc_counts) + llc);
+	return count;
+}
+
+static void read_llc(u32 cpu, struct capture_cpu *out)
+{
+	struct sched_domain_shared *const *slot = bpf_per_cpu_ptr(&sd_llc_shared, cpu);
+	struct sched_domain_shared *shared = slot ? *slot : NULL;
+	struct sched_domain_shared___cache *cache = (void *)shared;
+
+	if (!shared)
+		return;
+	out->has_idle_cores = BPF_CORE_READ(shared, has_idle_cores);
+	out->nr_idle_scan = BPF_CORE_READ(shared, nr_idle_scan);
+	if (bpf_core_field_exists(cache->util_avg)) {
+		out->llc_util_avg = narrow(BPF_CORE_READ(cache, util_avg));
+		out->llc_capacity = narrow(BPF_CORE_READ(cache, capacity));
+	}
+}
+
+static void read_asym(u32 cpu, struct capture_cpu *out)
+{
+	struct sched_domain *const *slot = bpf_per_cpu_ptr(&sd_asym_cpucapacity, cpu);
+	struct sched_domain *sd = slot ? *slot : NULL;
+	struct sched_domain_shared *shared = sd ? BPF_CORE_READ(sd, shared) : NULL;
+
+	out->asym_has_idle_cores = CAPTURE_NO_SHARED;
+	out->asym_nr_idle_scan = CAPTURE_NO_SHARED;
+	if (!shared)
+		return;
+	out->asym_has_idle_cores = BPF_CORE_READ(shared, has_idle_cores);
+	out->asym_nr_idle_scan = BPF_CORE_READ(shared, nr_idle_scan);
+}
+
+static void read_cpu(u32 cpu, u32 dst_llc, struct capture_cpu *out)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	__builtin_memset(out, 0, sizeof(*out));
+	if (!rq)
+		return;
+	out->nr_running = rq->nr_running;
+	out->h_nr_queued = rq->cfs.h_nr_queued;
+	out->h_nr_runnable = rq->cfs.h_nr_runnable;
+	out->h_nr_idle = nr_idle_entities(&rq->cfs);
+	if (rq->curr == rq->idle)
+		out->flags |= CAPTURE_CPU_CURR_IDLE;
+	if (rq->ttwu_pending)
+		out->flags |= CAPTURE_CPU_TTWU_PENDING;
+	if (rq->idle_state) {
+		out->flags |= CAPTURE_CPU_IDLE_STATE;
+		out->exit_latency = rq->idle_state->exit_latency;
+	}
+	out->capacity = rq->cpu_capacity;
+	out->util_est = rq->cfs.avg.util_est;
+	out->load_avg = rq->cfs.avg.load_avg;
+	out->runnable_avg = rq->cfs.avg.runnable_avg;
+	out->util_avg = rq->cfs.avg.util_avg;
+	out->misfit_task_load = rq->misfit_task_load;
+	out->idle_stamp = rq->idle_stamp;
+	out->nr_numa_running = rq->nr_numa_running;
+	out->nr_preferred_running = rq->nr_preferred_running;
+	out->nr_pref_dst_llc = nr_pref_llc(rq, dst_llc);
+	read_llc(cpu, out);
+	read_asym(cpu, out);
+}
+
+struct cpu_walk {
+	struct draft *draft;
+	u32 dst_llc;
+	u32 nr_changed;
+};
+
+static long append_cpu(u32 cpu, struct cpu_walk *walk)
+{
+	u64 *words = append(walk->draft, WORDS(struct capture_cpu));
+
+	if (words)
+		read_cpu(cpu, walk->dst_llc, (struct capture_cpu *)words);
+	return !words;
+}
+
+static long append_changed_cpu(u32 cpu, struct cpu_walk *walk)
+{
+	u32 at = walk->draft->cpus_at + cpu * WORDS(struct capture_cpu);
+	struct capture_changed_cpu changed = { .cpu = cpu };
+	const u64 *before, *after = (const u64 *)&changed.after;
+	bool same = true;
+	u64 *words;
+	u32 i;
+
+	read_cpu(cpu, walk->dst_llc, &changed.after);
+	if (at > MAX_WORDS - WORDS(struct capture_cpu))
+		return 1;
+	before = &walk->draft->words[at];
+	for (i = 0; i < WORDS(struct capture_cpu); i++)
+		same &= before[i] == after[i];
+	if (same)
+		return 0;
+	words = append(walk->draft, WORDS(struct capture_changed_cpu));
+	if (!words)
+		return 1;
+	__builtin_memcpy(words, &changed, sizeof(changed));
+	walk->nr_changed++;
+	return 0;
+}
+
+static void append_cpus(struct draft *draft, u32 dst_llc)
+{
+	struct cpu_walk walk = { .draft = draft, .dst_llc = dst_llc };
+
+	draft->cpus_at = draft->nr_words;
+	bpf_loop(setup.nr_cpus, append_cpu, &walk, 0);
+}
+
+static u32 append_changed_cpus(struct draft *draft, u32 dst_llc)
+{
+	struct cpu_walk walk = { .draft = draft, .dst_llc = dst_llc };
+
+	bpf_loop(setup.nr_cpus, append_changed_cpu, &walk, 0);
+	return walk.nr_changed;
+}
+
+struct group_walk {
+	struct draft *draft;
+	u32 nr_groups;
+};
+
+/* The group that a CPU belongs to in each of its domains. */
+static long append_groups_of_cpu(u32 cpu, struct group_walk *walk)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	struct sched_domain *sd = rq ? rq->sd : NULL;
+	u32 level;
+
+	for (level = 0; level < CAPTURE_MAX_LEVELS && sd; level++) {
+		struct sched_group_capacity *sgc = BPF_CORE_READ(sd, groups, sgc);
+		u64 *words = append(walk->draft, WORDS(struct capture_group_state));
+		struct capture_group_state *group = (struct capture_group_state *)words;
+
+		if (!words)
+			return 1;
+		group->capacity = narrow(BPF_CORE_READ(sgc, capacity));
+		group->min_capacity = narrow(BPF_CORE_READ(sgc, min_capacity));
+		group->max_capacity = narrow(BPF_CORE_READ(sgc, max_capacity));
+		group->imbalance = BPF_CORE_READ(sgc, imbalance);
+		group->next_update = BPF_CORE_READ(sgc, next_update);
+		walk->nr_groups++;
+		sd = BPF_CORE_READ(sd, parent);
+	}
+	return 0;
+}
+
+static u32 append_groups(struct draft *draft)
+{
+	struct group_walk walk = { .draft = draft };
+
+	bpf_loop(setup.nr_cpus, append_groups_of_cpu, &walk, 0);
+	return walk.nr_groups;
+}
+
+static void read_avg(const struct sched_avg *avg, struct capture_task *out)
+{
+	out->last_update_time = BPF_CORE_READ(avg, last_update_time);
+	out->load_sum = BPF_CORE_READ(avg, load_sum);
+	out->runnable_sum = BPF_CORE_READ(avg, runnable_sum);
+	out->util_sum = BPF_CORE_READ(avg, util_sum);
+	out->period_contrib = BPF_CORE_READ(avg, period_contrib);
+	out->load_avg = BPF_CORE_READ(avg, load_avg);
+	out->runnable_avg = BPF_CORE_READ(avg, runnable_avg);
+	out->util_avg = BPF_CORE_READ(avg, util_avg);
+	out->util_est = BPF_CORE_READ(avg, util_est);
+}
+
+static void read_task(const struct task_struct *p, struct capture_task *out)
+{
+	struct cfs_rq *cfs_rq = BPF_CORE_READ(p, se.cfs_rq);
+	u32 flags = BPF_CORE_READ(p, flags);
+
+	out->pid = BPF_CORE_READ(p, pid);
+	out->recent_used_cpu = BPF_CORE_READ(p, recent_used_cpu);
+	out->wakee_flips = BPF_CORE_READ(p, wakee_flips);
+	out->wakee_flip_decay_ts = BPF_CORE_READ(p, wakee_flip_decay_ts);
+	out->nr_cpus_allowed = BPF_CORE_READ(p, nr_cpus_allowed);
+	out->flags = 0;
+	if ((flags & PF_KTHREAD) && out->nr_cpus_allowed == 1)
+		out->flags |= CAPTURE_TASK_PERCPU_KTHREAD;
+	if (flags & PF_EXITING)
+		out->flags |= CAPTURE_TASK_EXITING;
+	if (BPF_CORE_READ(p, policy) == SCHED_IDLE)
+		out->flags |= CAPTURE_TASK_SCHED_IDLE;
+	read_avg(&p->se.avg, out);
+	out->weight = BPF_CORE_READ(p, se.load.weight) >> 10;
+	out->cfs_rq_update_time = BPF_CORE_READ(cfs_rq, avg.last_update_time);
+	out->cfs_rq_load_avg = BPF_CORE_READ(cfs_rq, avg.load_avg);
+	out->numa_preferred_nid = bpf_core_field_exists(p->numa_preferred_nid) ?
+					  BPF_CORE_READ(p, numa_preferred_nid) :
+					  -1;
+	bpf_probe_read_kernel(out->comm, sizeof(out->comm), p->comm);
+}
+
+static bool in_task(const struct task_struct *current)
+{
+#ifdef __TARGET_ARCH_arm64
+	const struct task_struct___arm64 *task = (const void *)current;
+	u32 count = BPF_CORE_READ(task, thread_info.preempt_count);
+#else
+	u32 count = 0;
+	const struct pcpu_hot *hot;
+	const int *plain;
+
+	if (&pcpu_hot) {
+		hot = bpf_this_cpu_ptr(&pcpu_hot);
+		count = hot->preempt_count;
+	} else if (&__preempt_count) {
+		plain = bpf_this_cpu_ptr(&__preempt_count);
+		count = *plain;
+	}
+#endif
+	return !(count & setup.interrupt_mask);
+}
+
+SEC("fentry/select_task_rq_fair")
+int BPF_PROG(placement_begin, struct task_struct *p, int prev_cpu, int wake_flags)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct draft *draft = draft_of_this_cpu(DRAFT_PLACEMENT);
+	struct capture_placement *head;
+
+	if (!control.recording || !draft)
+		return 0;
+	draft->nr_words = 0;
+	head = (struct capture_placement *)append(draft, WORDS(*head));
+	if (!head)
+		return 0;
+	__builtin_memset(head, 0, sizeof(*head));
+	head->now = bpf_ktime_get_ns();
+	head->jiffies = bpf_jiffies64();
+	head->this_cpu = bpf_get_smp_processor_id();
+	head->prev_cpu = prev_cpu;
+	head->wake_flags = wake_flags;
+	head->in_task = in_task(current);
+	head->task_cpu = p->thread_info.cpu;
+	read_task(p, &head->task);
+	read_task(current, &head->waker);
+	head->waker.woke_task = current->last_wakee == p;
+	append_mask(draft, p->cpus_ptr->bits);
+	append_cpus(draft, 0);
+	if (wake_flags & (WF_FORK | WF_EXEC))
+		head->nr_groups = append_groups(draft);
+	return 0;
+}
+
+SEC("fexit/select_task_rq_fair")
+int BPF_PROG(placement_end, struct task_struct *p, int prev_cpu, int wake_flags, int chosen)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct draft *draft = draft_of_this_cpu(DRAFT_PLACEMENT);
+	struct capture_placement *head;
+
+	/* without a beginning: recording started in between */
+	if (!control.recording || !draft || !draft->nr_words)
+		return 0;
+	head = (struct capture_placement *)draft->words;
+	head->chosen = chosen;
+	head->task.cfs_rq_h_load = p->se.cfs_rq->h_load;
+	head->waker.cfs_rq_h_load = current->se.cfs_rq->h_load;
+	head->nr_changed = append_changed_cpus(draft, 0);
+	send(draft, CAPTURE_PLACEMENT);
+	draft->nr_words = 0;
+	return 0;
+}
+
+static u32 llc_of(u32 cpu)
+{
+	const int *id = bpf_per_cpu_ptr(&sd_llc_id, cpu);
+
+	return id ? *id : 0;
+}
+
+SEC("fentry/sched_balance_find_src_group")
+int BPF_PROG(balance_begin, struct lb_env *env)
+{
+	struct draft *draft = draft_of_this_cpu(DRAFT_BALANCE);
+	struct capture_balance *head;
+
+	if (!control.recording || !draft)
+		return 0;
+	draft->nr_words = 0;
+	draft->env = 0;
+	head = (struct capture_balance *)append(draft, WORDS(*head));
+	if (!head)
+		return 0;
+	__builtin_memset(head, 0, sizeof(*head));
+	head->now = bpf_ktime_get_ns();
+	head->sequence = head->now << 10 | bpf_get_smp_processor_id();
+	head->jiffies = bpf_jiffies64();
+	head->dst_cpu = env->dst_cpu;
+	head->span_weight = env->sd->span_weight;
+	head->idle = env->idle;
+	head->fbq_type = env->fbq_type;
+	head->nr_balance_failed = env->sd->nr_balance_failed;
+	append_mask(draft, env->cpus->bits);
+	/* the group comes here */
+	append_mask(draft, NULL);
+	append_cpus(draft, llc_of(env->dst_cpu));
+	head->nr_groups = append_groups(draft);
+	return 0;
+}
+
+SEC("fexit/sched_balance_find_src_group")
+int BPF_PROG(balance_end, struct lb_env *env, struct sched_group *group)
+{
+	struct draft *draft = draft_of_this_cpu(DRAFT_BALANCE);
+	struct capture_balance *head;
+	u32 at = WORDS(*head) + setup.mask_words;
+
+	if (!control.recording || !draft || !draft->nr_words)
+		return 0;
+	head = (struct capture_balance *)draft->words;
+	head->imbalance = env->imbalance;
+	head->migration_type = env->migration_type;
+	if (group)
+		bpf_probe_read_kernel(&draft->words[at], setup.mask_words * sizeof(u64), group->cpumask);
+	head->nr_changed = append_changed_cpus(draft, llc_of(head->dst_cpu));
+	send(draft, CAPTURE_BALANCE);
+	draft->nr_words = 0;
+	if (group)
+		draft->env = (u64)env;
+	return 0;
+}
+
+/* The first task looked at, or the question whether to push one, tells which CPU was found. */
+static void queue_found(const struct lb_env *env)
+{
+	struct draft *draft = draft_of_this_cpu(DRAFT_BALANCE);
+	struct {
+		u64 type;
+		struct capture_queue queue;
+	} record = { .type = CAPTURE_QUEUE };
+
+	if (!control.recording || !draft || !draft->env || draft->env != (u64)env)
+		return;
+	draft->env = 0;
+	/* what was sent is still there */
+	record.queue.sequence = ((struct capture_balance *)draft->words)->sequence;
+	record.queue.src_cpu = env->src_cpu;
+	if (bpf_ringbuf_output(&records, &record, sizeof(record), BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&control.lost, 1);
+}
+
+SEC("fentry/can_migrate_task")
+int BPF_PROG(queue_searched, struct task_struct *p, struct lb_env *env)
+{
+	queue_found(env);
+	return 0;
+}
+
+/* Not in every kernel: inlined in 7.3. */
+SEC("?fentry/need_active_balance")
+int BPF_PROG(queue_not_searched, struct lb_env *env)
+{
+	queue_found(env);
+	return 0;
+}
+
+struct domain_walk {
+	struct draft *draft;
+	struct sched_group *first;
+	struct sched_group *group;
+	u32 nr_groups;
+};
+
+static long append_group(u32 i, struct domain_walk *walk)
+{
+	struct sched_group *group = walk->group;
+	u64 *words = append(walk->draft, WORDS(struct capture_group));
+	struct capture_group *out = (struct capture_group *)words;
+
+	if (!words)
+		return 1;
+	out->weight = BPF_CORE_READ(group, group_weight);
+	out->cores = BPF_CORE_READ(group, cores);
+	out->flags = BPF_CORE_READ(group, flags);
+	out->pad = 0;
+	append_mask(walk->draft, (void *)group + bpf_core_field_offset(group->cpumask));
+	append_mask(walk->draft, (void *)BPF_CORE_READ(group, sgc) +
+					 bpf_core_field_offset(struct sched_group_capacity, cpumask));
+	walk->nr_groups++;
+	walk->group = BPF_CORE_READ(group, next);
+	return walk->group == walk->first;
+}
+
+static const unsigned long *sched_domain_span(const struct sched_domain *sd)
+{
+	const struct sched_domain___span *old = (const void *)sd;
+
+	return (const void *)sd + (bpf_core_field_exists(old->span) ?
+					   bpf_core_field_offset(old->span) :
+					   bpf_core_type_size(struct sched_domain));
+}
+
+static void append_domain(struct draft *draft, struct sched_domain *sd, struct domain_query query)
+{
+	struct capture_domain *out = (struct capture_domain *)append(draft, WORDS(*out));
+	struct domain_walk walk = { .draft = draft };
+
+	if (!out)
+		return;
+	out->cpu = query.cpu;
+	out->index = query.index;
+	out->flags = BPF_CORE_READ(sd, flags);
+	out->level = BPF_CORE_READ(sd, level);
+	out->imbalance_pct = BPF_CORE_READ(sd, imbalance_pct);
+	out->busy_factor = BPF_CORE_READ(sd, busy_factor);
+	out->min_interval_ms = BPF_CORE_READ(sd, min_interval);
+	out->max_interval_ms = BPF_CORE_READ(sd, max_interval);
+	out->cache_nice_tries = BPF_CORE_READ(sd, cache_nice_tries);
+	out->imb_numa_nr = BPF_CORE_READ(sd, imb_numa_nr);
+	append_mask(draft, sched_domain_span(sd));
+	walk.first = walk.group = BPF_CORE_READ(sd, groups);
+	bpf_loop(CAPTURE_MAX_CPUS, append_group, &walk, 0);
+	out->nr_groups = walk.nr_groups;
+	out->pad = 0;
+}
+
+/* Sends the domain that is asked for; returns 1 if the CPU has no so many. */
+SEC("syscall")
+int send_domain(struct domain_query *query)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, query->cpu);
+	struct draft *draft = draft_of_this_cpu(DRAFT_BALANCE);
+	struct sched_domain *sd = rq ? rq->sd : NULL;
+	u32 index;
+
+	for (index = 0; index < CAPTURE_MAX_LEVELS && index < query->index && sd; index++)
+		sd = BPF_CORE_READ(sd, parent);
+	if (!sd || !draft)
+		return 1;
+	draft->nr_words = 0;
+	append_domain(draft, sd, *query);
+	send(draft, CAPTURE_DOMAIN);
+	draft->nr_words = 0;
+	return 0;
+}
+
+/* The number of a CPU's last-level cache. */
+SEC("syscall")
+int llc_of_cpu(struct domain_query *query)
+{
+	return llc_of(query->cpu);
+}
+
+/* Jiffies a second. */
+SEC("syscall")
+int hz(void *unused)
+{
+	return CONFIG_HZ;
+}
+
+/* What the kernel calls bit `bit` of sd->flags: the numbers differ from kernel to kernel. */
+SEC("syscall")
+int name_sd_flag(struct sd_flag_query *query)
+{
+	const void *flag = (const void *)&sd_flag_debug + query->bit * sizeof(struct sd_flag_debug);
+	char text[sizeof(query->name)] = "";
+	const char *name = NULL;
+
+	bpf_probe_read_kernel(&name, sizeof(name), flag + __builtin_offsetof(struct sd_flag_debug, name));
+	if (bpf_probe_read_kernel_str(text, sizeof(text), name) < 0)
+		return 1;
+	__builtin_memcpy(query->name, text, sizeof(text));
+	return 0;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The capture file: what a kernel decided, and the state that it decided on.
+ * docs/capture.md describes it; crates/parity reads it.
+ *
+ * A header, then frames until CAPTURE_END. A frame is a struct capture_frame
+ * and `length` bytes of payload, whose CRC-32 (that of zlib) is in the frame. All integers are
+ * little-endian; structures have no holes; lengths are multiples of 8.
+ * CPU sets are `mask_words` words of 64 bits, as many as the host's CPUs need.
+ */
+#ifndef CAPTURE_H
+#define CAPTURE_H
+
+#ifdef __bpf__
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef long long s64;
+#else
+#include <stdint.h>
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef int64_t s64;
+#endif
+
+#define CAPTURE_MAGIC 0x6472617765726f63ULL /* "coreward" */
+#define CAPTURE_VERSION 1
+#define CAPTURE_MAX_CPUS 512
+#define CAPTURE_MASK_WORDS (CAPTURE_MAX_CPUS / 64)
+#define CAPTURE_MAX_LEVELS 10
+#define CAPTURE_MAX_GROUPS 1024 /* of one domain */
+#define CAPTURE_COMM 16
+
+struct capture_header {
+	u64 magic;
+	u32 version;
+	u32 pad;
+};
+
+enum capture_type {
+	CAPTURE_HOST = 1, /* text: lines of a name, a tab and a value */
+	CAPTURE_CPU, /* struct capture_static_cpu and the CPUs of its SMT core: one for each CPU */
+	CAPTURE_DOMAIN, /* struct capture_domain, its span, then its groups: one for each CPU and level */
+	CAPTURE_PLACEMENT, /* struct capture_placement and what it announces */
+	CAPTURE_BALANCE, /* struct capture_balance and what it announces */
+	CAPTURE_QUEUE, /* struct capture_queue */
+	CAPTURE_END, /* struct capture_end: the last frame */
+};
+
+struct capture_frame {
+	u32 type;
+	u32 length;
+	u32 checksum;
+	u32 pad;
+};
+
+struct capture_end {
+	u64 placements;
+	u64 balances;
+	u64 queues;
+	u64 lost; /* decisions for which the ring buffer had no room */
+};
+
+struct capture_static_cpu {
+	u32 cpu;
+	u32 capacity_orig; /* arch_scale_cpu_capacity() */
+	u32 node;
+	u32 llc_id; /* sd_llc_id: equal if the last-level cache is */
+};
+
+/* Followed by: the span, then nr_groups times a struct capture_group, its span and its balance mask. */
+struct capture_domain {
+	u32 cpu;
+	u32 index; /* 0 at the bottom */
+	u32 flags; /* the kernel's; the host frame names the bits */
+	u32 level; /* sd->level */
+	u32 imbalance_pct;
+	u32 busy_factor;
+	u32 min_interval_ms;
+	u32 max_interval_ms;
+	u32 cache_nice_tries;
+	u32 imb_numa_nr;
+	u32 nr_groups;
+	u32 pad;
+};
+
+struct capture_group {
+	u32 weight;
+	u32 cores;
+	u32 flags; /* the kernel's */
+	u32 pad;
+};
+
+/* What changes of a group. All groups of all domains are the lowest-indexed, own group of some CPU. */
+struct capture_group_state {
+	u32 capacity;
+	u32 min_capacity;
+	u32 max_capacity;
+	u32 imbalance;
+	u64 next_update; /* jiffies */
+};
+
+/* What placement and balancing read of a CPU. */
+struct capture_cpu {
+	u32 nr_running;
+	u32 h_nr_queued; /* fair tasks, delayed dequeues included */
+	u32 h_nr_runnable; /* fair tasks, without them */
+	u32 h_nr_idle; /* fair tasks of idle entities */
+	u32 flags; /* enum capture_cpu_flag */
+	u32 capacity;
+	u32 util_est;
+	u32 exit_latency; /* of its idle state, us; valid with CAPTURE_CPU_IDLE_STATE */
+	u64 load_avg;
+	u64 runnable_avg;
+	u64 util_avg;
+	u64 misfit_task_load;
+	u64 idle_stamp;
+	u32 has_idle_cores; /* of its LLC */
+	u32 nr_idle_scan; /* of its LLC */
+	u32 llc_util_avg; /* of its LLC (cache-aware balancing, 7.3) */
+	u32 llc_capacity;
+	u32 nr_numa_running;
+	u32 nr_preferred_running;
+	u32 nr_pref_dst_llc; /* of its tasks, those that prefer the LLC of the balancing CPU (7.3) */
+	u32 asym_has_idle_cores; /* of its domain of asymmetric capacity; CAPTURE_NO_SHARED: it has none */
+	u32 asym_nr_idle_scan; /* likewise */
+	u32 pad;
+};
+
+#define CAPTURE_NO_SHARED 0xffffffffu
+
+enum capture_cpu_flag {
+	CAPTURE_CPU_CURR_IDLE = 1 << 0, /* rq->curr == rq->idle */
+	CAPTURE_CPU_TTWU_PENDING = 1 << 1,
+	CAPTURE_CPU_IDLE_STATE = 1 << 2, /* it is in a cpuidle state */
+};
+
+/* One CPU whose state was another when the decision had been made. */
+struct capture_changed_cpu {
+	u32 cpu;
+	u32 pad;
+	struct capture_cpu after;
+};
+
+struct capture_task {
+	s32 pid;
+	s32 recent_used_cpu;
+	u32 woke_task; /* of the waker: the task is its last wakee */
+	u32 wakee_flips;
+	u64 wakee_flip_decay_ts; /* jiffies */
+	u32 nr_cpus_allowed;
+	u32 flags; /* enum capture_task_flag */
+	u64 last_update_time; /* of se.avg; 0: new, or moved since */
+	u64 load_sum;
+	u64 runnable_sum;
+	u32 util_sum;
+	u32 period_contrib;
+	u64 load_avg;
+	u64 runnable_avg;
+	u64 util_avg;
+	u32 util_est;
+	u32 weight; /* se.load.weight, 1024 for nice 0 */
+	/* of the queue that it belongs to, which may be a task group's */
+	u64 cfs_rq_update_time;
+	u64 cfs_rq_load_avg;
+	u64 cfs_rq_h_load; /* afterwards: the kernel renews it on use */
+	s32 numa_preferred_nid;
+	u32 pad;
+	char comm[CAPTURE_COMM];
+};
+
+enum capture_task_flag {
+	CAPTURE_TASK_PERCPU_KTHREAD = 1 << 0,
+	CAPTURE_TASK_SCHED_IDLE = 1 << 1,
+	CAPTURE_TASK_EXITING = 1 << 2,
+};
+
+/*
+ * Followed by: the affinity (a CPU set), nr_cpus struct capture_cpu, nr_groups
+ * struct capture_group_state, nr_changed struct capture_changed_cpu.
+ */
+struct capture_placement {
+	u64 now; /* ns of the boot clock */
+	u64 jiffies;
+	s32 this_cpu;
+	s32 prev_cpu;
+	s32 chosen;
+	u32 wake_flags; /* the kernel's */
+	u32 in_task;
+	u32 nr_groups; /* each CPU's own group, level by level from the bottom, CPU by CPU; 0 for wakeups */
+	u32 nr_changed;
+	s32 task_cpu; /* task_cpu(); mostly prev_cpu */
+	struct capture_task task;
+	struct capture_task waker;
+};
+
+/*
+ * Followed by: env->cpus, the span of the group chosen (empty: none), nr_cpus
+ * struct capture_cpu, nr_groups struct capture_group_state, nr_changed struct
+ * capture_changed_cpu.
+ */
+struct capture_balance {
+	u64 sequence;
+	u64 now;
+	u64 jiffies;
+	s64 imbalance; /* afterwards */
+	s32 dst_cpu;
+	u32 span_weight; /* of the domain: which of dst_cpu's it is */
+	u32 idle; /* enum cpu_idle_type: 0 not idle, 1 idle, 2 newly idle */
+	u32 migration_type; /* afterwards */
+	u32 fbq_type; /* before */
+	u32 nr_balance_failed;
+	u32 nr_groups; /* as in a placement */
+	u32 nr_changed;
+};
+
+/* The CPU that the balance of the same number went to. */
+struct capture_queue {
+	u64 sequence;
+	s32 src_cpu;
+	u32 pad;
+};
+
+/* Between the recorder and the BPF programs; not part of the file. */
+
+/* Set before loading. */
+struct capture_setup {
+	u32 nr_cpus;
+	u32 mask_words;
+	u32 interrupt_mask; /* bits of preempt_count() that are set while an interrupt is served */
+};
+
+struct capture_control {
+	u64 recording; /* 1 while the command runs */
+	u64 lost;
+};
+
+struct domain_query {
+	u32 cpu;
+	u32 index; /* of the domain, from the bottom */
+};
+
+struct sd_flag_query {
+	u32 bit;
+	char name[28];
+};
+
+#endif /* CAPTURE_H */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Writing a capture: frames with checksums, and a name that appears only when the file is whole. */
+#ifndef CAPTURE_FILE_H
+#define CAPTURE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct capture_file {
+	FILE *stream;
+	const char *path;
+	char *temporary; /* written here, renamed to path at the end */
+	uint64_t frames[16]; /* written so far, by type */
+	int error; /* errno of the first write that failed, 0 if none did */
+};
+
+bool capture_file_create(struct capture_file *file, const char *path);
+void capture_file_frame(struct capture_file *file, uint32_t type, const void *payload, size_t length);
+/* Adds the last frame and gives the file its name. On failure nothing stands under that name that did not before. */
+bool capture_file_finish(struct capture_file *file, uint64_t lost);
+void capture_file_abandon(struct capture_file *file);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The compiled BPF programs, as bytes of the recorder. */
+	.section .rodata
+	.balign 8
+	.global capture_bpf_object
+	.global capture_bpf_object_end
+capture_bpf_object:
+	.incbin CAPTURE_BPF_OBJECT
+capture_bpf_object_end:
+	.byte 0
+	.section .note.GNU-stack, "", %progbits

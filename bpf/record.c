@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * coreward-record: runs a command and writes what the kernel's fair class
+ * decided meanwhile, with the state it decided on, to a capture file.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "file.h"
+#include "host.h"
+
+/* As `env` and `timeout`: 127 if the command is not there, 2 if we could not record. */
+enum { EXIT_UNUSABLE = 2, EXIT_NOT_FOUND = 127 };
+
+extern const char capture_bpf_object[], capture_bpf_object_end[];
+
+struct options {
+	const char *output;
+	unsigned long buffer_mib;
+	unsigned long limit; /* placements, 0: no limit */
+	char **command;
+};
+
+static const char usage[] =
+	"usage: coreward-record [-o FILE] [--buffer MIB] [--limit N] -- COMMAND [ARGUMENT]...\n"
+	"\n"
+	"Runs COMMAND and records where the fair class places tasks and which groups it\n"
+	"balances from, with the state that each decision is made on. Needs root, and a\n"
+	"kernel with BTF that allows fentry and fexit programs.\n"
+	"\n"
+	"  -o, --output FILE  what to write (default decisions.cwc)\n"
+	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
+	"  --limit N          stop recording, not the command, after N decisions (default: none)\n";
+
+static bool quiet_libbpf = true;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+	va_list arguments;
+
+	fflush(stdout);
+	fputs("coreward-record: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(EXIT_UNUSABLE);
+}
+
+static unsigned long parse_number(const char *name, const char *text, unsigned long least,
+				  unsigned long most)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || end == text || *text == '-' || value < least || value > most)
+		fail("%s: `%s` is not a number from %lu to %lu", name, text, least, most);
+	return value;
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+	struct options options = { .output = "decisions.cwc", .buffer_mib = 64 };
+	static const struct option known[] = {
+		{ "output", required_argument, NULL, 'o' }, { "buffer", required_argument, NULL, 'b' },
+		{ "limit", required_argument, NULL, 'l' },  { "help", no_argument, NULL, 'h' },
+		{ "verbose", no_argument, NULL, 'v' },	    { 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+o:h", known, NULL)) != -1) {
+		switch (option) {
+		case 'o':
+			options.output = optarg;
+			break;
+		case 'b':
+			options.buffer_mib = parse_number("--buffer", optarg, 1, 2048);
+			if (options.buffer_mib & (options.buffer_mib - 1))
+				fail("--buffer: %s is not a power of two", optarg);
+			break;
+		case 'l':
+			options.limit = parse_number("--limit", optarg, 1, 1000000000);
+			break;
+		case 'v':
+			quiet_libbpf = false;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs(usage, stderr);
+			exit(EXIT_UNUSABLE);
+		}
+	}
+	if (optind == argc)
+		fail("no command given; see coreward-record --help");
+	options.command = argv + optind;
+	return options;
+}
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	return quiet_libbpf || level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, arguments);
+}
+
+/* The map behind a section of global variables. */
+static struct bpf_map *section(struct bpf_object *object, const char *suffix)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object) {
+		const char *dot = strchr(bpf_map__name(map), '.');
+
+		if (dot && !strcmp(dot, suffix))
+			return map;
+	}
+	fail("the BPF object has no section %s", suffix);
+}
+
+/* The variables that are shared with the loaded programs. */
+static struct capture_control *map_control(struct bpf_object *object)
+{
+	void *control = mmap(NULL, sizeof(struct capture_control), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     bpf_map__fd(section(object, ".bss")), 0);
+
+	if (control == MAP_FAILED)
+		fail("the BPF programs' variables cannot be mapped: %s", strerror(errno));
+	return control;
+}
+
+/* Bits of preempt_count() for a served softirq, for hardirqs and for NMIs; they moved in 7.3. */
+static u32 interrupt_mask(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+
+	uname(&name);
+	sscanf(name.release, "%d.%d", &major, &minor);
+	return major > 7 || (major == 7 && minor >= 3) ? 0x1f000100 : 0x00ff0100;
+}
+
+static struct bpf_object *load(const struct options *options, u32 nr_cpus)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
+	size_t size = capture_bpf_object_end - capture_bpf_object;
+	struct bpf_object *object;
+	struct capture_setup *setup;
+	size_t setup_size;
+	int error;
+
+	libbpf_set_print(print_libbpf);
+	object = bpf_object__open_mem(capture_bpf_object, size, &open_options);
+	if (!object)
+		fail("the BPF object cannot be read: %s", strerror(errno));
+	setup = (struct capture_setup *)bpf_map__initial_value(section(object, ".rodata"), &setup_size);
+	if (!setup || setup_size < sizeof(*setup))
+		fail("the BPF object has no place for its settings");
+	setup->nr_cpus = nr_cpus;
+	setup->mask_words = mask_words(nr_cpus);
+	setup->interrupt_mask = interrupt_mask();
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "drafts"), 2 * nr_cpus);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "records"),
+				 options->buffer_mib << 20);
+	error = bpf_object__load(object);
+	if (error)
+		fail("this kernel does not accept the BPF programs (%s); recording decisions needs root and a "
+		     "kernel with BTF that allows fentry and fexit, such as Debian's 6.12",
+		     strerror(-error));
+	return object;
+}
+
+static void attach(struct bpf_object *object)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, object) {
+		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
+		    !bpf_program__autoload(program))
+			continue;
+		if (!bpf_program__attach(program))
+			fail("this kernel does not allow %s (%s); recording decisions needs one that allows "
+			     "fentry and fexit, such as Debian's 6.12",
+			     bpf_program__section_name(program), strerror(errno));
+	}
+}
+
+/* Calls a program of the object with `query`, in and out; its return value. */
+static int ask(struct bpf_object *object, const char *name, void *query, size_t size)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = query, .ctx_size_in = size);
+	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
+	int error = bpf_prog_test_run_opts(bpf_program__fd(program), &run);
+
+	if (error)
+		fail("%s: %s", name, strerror(-error));
+	return run.retval;
+}
+
+struct drain {
+	struct capture_file *file;
+	struct capture_control *control;
+	unsigned long limit;
+};
+
+static int take_record(void *context, void *bytes, size_t size)
+{
+	struct drain *drain = context;
+	u64 type;
+
+	memcpy(&type, bytes, sizeof(type));
+	capture_file_frame(drain->file, type, (char *)bytes + sizeof(type), size - sizeof(type));
+	if (drain->limit && drain->file->frames[CAPTURE_PLACEMENT] >= drain->limit)
+		drain->control->recording = 0;
+	return 0;
+}
+
+static void write_host(struct bpf_object *object, struct capture_file *file, u32 nr_cpus)
+{
+	char flags[1024] = "";
+	char *text;
+	size_t length;
+	u32 bit;
+
+	for (bit = 0; bit < 32; bit++) {
+		struct sd_flag_query query = { .bit = bit };
+
+		/* the table ends where names end */
+		if (ask(object, "name_sd_flag", &query, sizeof(query)) || strncmp(query.name, "SD_", 3))
+			break;
+		snprintf(flags + strlen(flags), sizeof(flags) - strlen(flags), "%s%s", bit ? " " : "",
+			 query.name);
+	}
+	text = describe_host(nr_cpus, ask(object, "hz", NULL, 0), flags, &length);
+	capture_file_frame(file, CAPTURE_HOST, text, length);
+	free(text);
+}
+
+static void write_cpus(struct bpf_object *object, struct capture_file *file, u32 nr_cpus)
+{
+	struct {
+		struct capture_static_cpu cpu;
+		u64 core[CAPTURE_MASK_WORDS];
+	} frame;
+	u32 cpu;
+
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		struct domain_query query = { .cpu = cpu };
+
+		frame.cpu.cpu = cpu;
+		frame.cpu.capacity_orig = cpu_capacity_orig(cpu);
+		frame.cpu.node = cpu_node(cpu);
+		frame.cpu.llc_id = ask(object, "llc_of_cpu", &query, sizeof(query));
+		read_core(cpu, frame.core);
+		capture_file_frame(file, CAPTURE_CPU, &frame,
+				   sizeof(frame.cpu) + mask_words(nr_cpus) * sizeof(u64));
+	}
+}
+
+static void write_domains(struct bpf_object *object, struct ring_buffer *ring, u32 nr_cpus)
+{
+	struct domain_query query;
+
+	for (query.cpu = 0; query.cpu < nr_cpus; query.cpu++) {
+		query.index = 0;
+		while (!ask(object, "send_domain", &query, sizeof(query)))
+			query.index++;
+		ring_buffer__consume(ring);
+	}
+}
+
+static pid_t child;
+
+static void pass_on(int signal)
+{
+	kill(child, signal);
+}
+
+static void start(char **command)
+{
+	child = fork();
+	if (child < 0)
+		fail("cannot start a process: %s", strerror(errno));
+	if (child) {
+		/* the command decides what an interrupt means; what it did until then is kept */
+		signal(SIGINT, SIG_IGN);
+		signal(SIGTERM, pass_on);
+		return;
+	}
+	execvp(command[0], command);
+	fprintf(stderr, "coreward-record: %s: %s\n", command[0], strerror(errno));
+	_exit(EXIT_NOT_FOUND);
+}
+
+/* Runs the command while the records are drained; its wait status. */
+static int run(char **command, struct ring_buffer *ring)
+{
+	static const struct timespec pause = { .tv_nsec = 10000000 };
+	int status;
+
+	start(command);
+	while (!waitpid(child, &status, WNOHANG)) {
+		ring_buffer__consume(ring);
+		nanosleep(&pause, NULL);
+	}
+	return status;
+}
+
+static struct capture_file file;
+
+/* Nothing half-written stays behind. */
+static void abandon_file(void)
+{
+	capture_file_abandon(&file);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = parse_options(argc, argv);
+	u32 nr_cpus = possible_cpus();
+	struct bpf_object *object;
+	struct ring_buffer *ring;
+	struct drain drain;
+	u64 lost;
+	int status;
+
+	if (!nr_cpus || nr_cpus > CAPTURE_MAX_CPUS)
+		fail("this machine has %u CPUs; at most %u can be recorded", nr_cpus, CAPTURE_MAX_CPUS);
+	object = load(&options, nr_cpus);
+	if (!capture_file_create(&file, options.output))
+		fail("%s: %s", options.output, strerror(errno));
+	atexit(abandon_file);
+	drain = (struct drain){
+		.file = &file,
+		.control = map_control(object),
+		.limit = options.limit,
+	};
+	ring = ring_buffer__new(bpf_map__fd(bpf_object__find_map_by_name(object, "records")),
+				take_record, &drain, NULL);
+	if (!ring)
+		fail("the ring buffer cannot be read: %s", strerror(errno));
+	write_host(object, &file, nr_cpus);
+	write_cpus(object, &file, nr_cpus);
+	write_domains(object, ring, nr_cpus);
+	attach(object);
+	drain.control->recording = 1;
+	status = run(options.command, ring);
+	drain.control->recording = 0;
+	ring_buffer__consume(ring);
+	lost = drain.control->lost;
+	if (!capture_file_finish(&file, lost))
+		fail("%s: %s", options.output, strerror(file.error));
+	fprintf(stderr, "coreward-record: %s: %llu placements, %llu balances, %llu lost\n", options.output,
+		(unsigned long long)file.frames[CAPTURE_PLACEMENT],
+		(unsigned long long)file.frames[CAPTURE_BALANCE], (unsigned long long)lost);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What guests run while their kernel's decisions are recorded."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Load:
+    """A command, and the Debian package that its program is from."""
+
+    command: str
+    package: str
+    limit: int = 4000
+    """Placements to record. Enough for each rule to have been used, little enough for a file of some MB."""
+
+
+LOADS = {
+    # Pairs over pipes, threads of one process; more tasks than CPUs.
+    "hackbench-pipe-threads": Load("hackbench --threads --pipe --groups 1 --loops 250", "rt-tests"),
+    # The same over sockets, each task a process.
+    "hackbench-socket-processes": Load("hackbench --process --groups 1 --loops 250", "rt-tests"),
+    # Fewer tasks than CPUs: idle CPUs to choose from.
+    "hackbench-few": Load("hackbench --process --pipe --groups 1 --fds 2 --loops 40000", "rt-tests"),
+    # Locks that threads sleep on.
+    "sysbench-threads": Load("sysbench threads --threads=12 --thread-yields=50 --thread-locks=3 --time=4 run", "sysbench"),
+    # Two tasks that take turns.
+    "perf-pipe": Load("perf bench sched pipe --loop 1500", "linux-perf", 3000),
+    # Tasks that may not run everywhere, and change where they may.
+    "affinity": Load(
+        "sh -c 'stress-ng --quiet --affinity 3 --affinity-rand --timeout 5 & "
+        "taskset 5 hackbench --process --pipe --groups 1 --fds 4 --loops 2000 & wait'",
+        "stress-ng",
+    ),
+    # Tasks of the idle class beside others.
+    "idle-class": Load(
+        "sh -c 'stress-ng --quiet --cpu 3 --cpu-method int64 --sched idle --timeout 5 & "
+        "hackbench --process --pipe --groups 1 --fds 3 --loops 20000 & wait'",
+        "stress-ng",
+    ),
+    # Processes that come, start programs and go.
+    "fork-storm": Load("stress-ng --quiet --fork 2 --exec 2 --timeout 8", "stress-ng", 6000),
+    # Mostly idle: threads that sleep on timers.
+    "timers": Load("cyclictest --quiet --policy=other --threads=6 --interval=4000 --duration=5", "rt-tests", 3000),
+    # More work than CPUs, of unequal weight: the balancer has to choose.
+    "spinners": Load(
+        "sh -c 'for nice in 0 0 5 5 10 10 0 0 0 0 5; do nice -n $nice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 6 & done; wait'",
+        "stress-ng",
+        2000,
+    ),
+}
+
+SHORT = ("hackbench-few", "fork-storm")
+"""The loads of a quick check: wakeups with idle CPUs, forks, programs started, balancing."""
+
+
+def script(names: list[str], seconds: int) -> str:
+    """A shell script that runs loads under the recorder, each for a bounded time."""
+    lines = ["status=0"]
+    for name in names:
+        load = LOADS[name]
+        record = f"coreward-record -o /out/{name}.cwc --limit {load.limit} -- timeout {seconds} {load.command}"
+        lines.append(f"{record} >/tmp/{name} 2>&1 || {{ status=$?; cat /tmp/{name}; [ -e /out/{name}.cwc ] && status=0; }}")
+        lines.append(f"tail -n 1 /tmp/{name}")
+    return "\n".join([*lines, "exit $status"])

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fetches Debian packages with a configuration of apt's own: nothing is installed, and the host's
+lists are left alone.
+
+The mirror and its key are those of the host's sources; the suites are `SUITES`, or the words of
+`$COREWARD_SUITES`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import cache, sources
+from .errors import CannotBuild
+
+SUITES = ("trixie", "trixie-backports")
+
+# Kernels for other purposes, or of which the debugging symbols are in the package.
+_OTHER_FLAVOURS = re.compile(r"-(rt|cloud|dbg|unsigned|16k)\b")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An unpacked kernel."""
+
+    release: str
+    """What `uname -r` says in the guest."""
+    image: Path
+    config: Path
+
+
+def host_arch() -> str:
+    """This host's architecture as Debian calls it."""
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+
+
+def suites() -> list[str]:
+    """The suites in which packages are looked for."""
+    return os.environ.get("COREWARD_SUITES", "").split() or list(SUITES)
+
+
+class Apt:
+    """apt for one architecture, with lists and cache below the cache directory."""
+
+    def __init__(self, arch: str) -> None:
+        self.arch = arch
+        self.root = cache.directory() / "apt" / "-".join([arch, *suites()])
+        self.conf = self.root / "apt.conf"
+
+    def _configure(self) -> None:
+        for name in ("lists/partial", "cache/archives/partial", "parts", "state"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+        source = sources.debian()
+        (self.root / "parts" / "debian.sources").write_text(
+            f"Types: deb\nURIs: {source.uri}\nSuites: {' '.join(suites())}\nComponents: main\n"
+            f"Architectures: {self.arch}\nSigned-By: {source.signed_by}\n",
+            encoding="utf-8",
+        )
+        (self.root / "state" / "status").touch()
+        settings = {
+            "Dir::State": "state",
+            "Dir::State::Lists": "lists",
+            "Dir::State::status": "state/status",
+            "Dir::Cache": "cache",
+            "Dir::Etc::SourceParts": "parts",
+        }
+        lines = [f'{key} "{self.root / value}";' for key, value in settings.items()]
+        lines += [
+            'Dir::Etc::SourceList "/dev/null";',
+            f'APT::Architecture "{self.arch}";',
+            f'APT::Architectures {{"{self.arch}";}};',
+            'Acquire::Languages "none";',
+            'APT::Sandbox::User "";',
+        ]
+        self.conf.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _run(self, *command: str, cwd: Path | None = None) -> str:
+        environment = {**os.environ, "APT_CONFIG": str(self.conf), "LC_ALL": "C"}
+        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = done.stderr.splitlines() or ["it says nothing"]
+            said = next((line for line in lines if line.startswith("E:")), lines[-1])
+            raise CannotBuild(f"{' '.join(command[:2])} failed: {said}")
+        return done.stdout
+
+    def update(self) -> None:
+        """Renews the lists."""
+        print(f"vm: reading the package lists of {' '.join(suites())} for {self.arch}", file=sys.stderr)
+        self._configure()
+        self._run("apt-get", "-q", "update")
+
+    def names(self, prefix: str) -> list[str]:
+        """Names of the packages that begin with the prefix."""
+        return self._run("apt-cache", "pkgnames", prefix).split()
+
+    def unpack(self, package: str, into: Path) -> None:
+        """Downloads a package and unpacks it."""
+        into.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root) as scratch:
+            print(f"vm: fetching {package} for {self.arch}", file=sys.stderr)
+            self._run("apt-get", "-q", "download", f"{package}:{self.arch}", cwd=Path(scratch))
+            for deb in Path(scratch).glob("*.deb"):
+                self._run("dpkg-deb", "-x", str(deb), str(into))
+
+    def closure(self, packages: list[str]) -> list[str]:
+        """The packages and all that they depend on."""
+        text = self._run("apt-get", "-qq", "install", "--print-uris", "--no-install-recommends", "-y", *packages)
+        return sorted({line.split()[1].split("_")[0] for line in text.splitlines() if line.startswith("'")})
+
+
+def _newest(names: list[str], series: str, arch: str) -> str:
+    """The newest kernel among package names, as a release; empty if there is none."""
+    pattern = re.compile(rf"linux-(?:image|binary)-({re.escape(series)}[.\d]*\S*-{arch})$")
+    found = {match[1] for name in names if (match := pattern.match(name)) and not _OTHER_FLAVOURS.search(name)}
+    exact = {release for release in found if re.match(rf"{re.escape(series)}(?![\d])", release)}
+    return max(exact, key=lambda r: [int(n) for n in re.findall(r"\d+", r.split(f"-{arch}")[0])], default="")
+
+
+def _fetch_kernel(series: str, arch: str, where: Path) -> str:
+    """Unpacks the newest kernel of a series below `where/RELEASE`; returns the release."""
+    apt = Apt(arch)
+    apt.update()
+    names = [name for kind in ("image", "binary") for name in apt.names(f"linux-{kind}-{series}")]
+    release = _newest(names, series, arch)
+    if not release:
+        raise CannotBuild(f"no kernel {series} for {arch} in the suites {' '.join(suites())}")
+    split = f"linux-binary-{release}" in names
+    wanted = ["linux-binary-", "linux-base-"] if split else ["linux-image-"]
+    with tempfile.TemporaryDirectory(dir=where) as scratch:
+        tree = Path(scratch)
+        for prefix in wanted:
+            apt.unpack(prefix + release, tree)
+        modules = tree / "usr/lib/modules" / release
+        here = (modules / "vmlinuz", modules / "config")
+        boot = (tree / f"boot/vmlinuz-{release}", tree / f"boot/config-{release}")
+        (where / release).mkdir(exist_ok=True)
+        for place, name in zip(zip(here, boot), ("vmlinuz", "config")):
+            path = next((path for path in place if path.is_file()), None)
+            if not path:
+                raise CannotBuild(f"the packages of kernel {release} hold no {name}")
+            shutil.copyfile(path, where / release / name)
+    return release
+
+
+def kernel(series: str, arch: str, refresh: bool = False) -> Kernel:
+    """The newest kernel of a series ("6.12", "7.3", or a full version), fetched once and then kept
+    until `refresh`."""
+    if not re.fullmatch(r"\d+\.\d+(\.\d+)?(\+\w+)?", series):
+        raise CannotBuild(f"--kernel is '{series}', allowed is a version such as 6.12 or 7.3")
+    where = cache.directory() / "kernels" / arch
+    where.mkdir(parents=True, exist_ok=True)
+
+    def kept() -> str:
+        whole = [f"linux-image-{path.name}" for path in where.iterdir() if (path / "config").is_file()]
+        return _newest(whole, series, arch)
+
+    release = "" if refresh else kept()
+    if not release:
+        with cache.locked(f"packages-{arch}"):
+            release = ("" if refresh else kept()) or _fetch_kernel(series, arch, where)
+    return Kernel(release, where / release / "vmlinuz", where / release / "config")
+
+
+def _unpack_once(name: str, arch: str, unpack: Callable[[Apt, Path], None]) -> Path:
+    """A directory of the cache that is filled once; half-filled ones are not taken for whole."""
+    where = cache.directory() / name
+    if not where.is_dir():
+        with cache.locked(f"packages-{arch}"):
+            if not where.is_dir():
+                apt = Apt(arch)
+                apt.update()
+                where.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=where.parent) as scratch:
+                    unpack(apt, Path(scratch) / "tree")
+                    (Path(scratch) / "tree").rename(where)
+    return where
+
+
+def busybox(arch: str) -> Path:
+    """A static busybox of the guest's architecture."""
+    tree = _unpack_once(f"busybox/{arch}", arch, lambda apt, where: apt.unpack("busybox-static", where))
+    return next(path for path in sorted(tree.rglob("busybox")) if path.is_file() and os.access(path, os.X_OK))
+
+
+def tree(packages: list[str], arch: str) -> Path:
+    """A directory with these packages and all that they depend on, unpacked."""
+
+    def unpack(apt: Apt, where: Path) -> None:
+        for package in apt.closure(packages):
+            apt.unpack(package, where)
+        # as on every merged-/usr system: the C library's linker script names /lib
+        (where / "lib").symlink_to("usr/lib")
+
+    return _unpack_once(f"trees/{arch}/{'+'.join(sorted(packages))}", arch, unpack)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One guest from its options to its command's status."""
+
+import argparse
+import contextlib
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import accel, guest, hardware, machine, packages, qemu
+from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
+
+# Always on the kernel's command line:
+#   sched_verbose     debugfs shows the sched domains
+#   panic=-1 oops=panic  a broken kernel ends at once
+#   tsc=reliable      the emulated clock is the host's: do not distrust it when the host is busy
+#   mitigations=off   they are for other hardware, and slow under emulation
+#   nowatchdog        a CPU that the host does not run for seconds is not locked up
+_COMMAND_LINE = "sched_verbose panic=-1 oops=panic nowatchdog mitigations=off loglevel=5"
+_COMMAND_LINE_X86 = "tsc=reliable"
+
+_EARLY_RETRIES = 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a guest is to be."""
+
+    kernel: str
+    machine: str
+    command: str
+    arch: str | None = None
+    cmdline: str = ""
+    memory: int | None = None
+    boot_timeout: float = 300
+    timeout: float = 600
+    accel: str = "auto"
+    copies: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    out: Path | None = None
+    keep: Path | None = None
+    refresh: bool = False
+
+
+def positive(text: str) -> int:
+    """A number of seconds or MiB."""
+    value = int(text)
+    if not 1 <= value <= 1 << 20:
+        raise ValueError
+    return value
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options that all programs here have."""
+    add = parser.add_argument
+    add("--arch", choices=("amd64", "arm64"), help="the guest's architecture [default: what the machine is of]")
+    add("--memory", type=positive, metavar="MIB", help="the guest's memory [default: by its CPUs]")
+    add("--timeout", type=positive, default=600, metavar="S", help="seconds that the command may take [default: 600]")
+    add("--boot-timeout", type=positive, default=300, metavar="S", help="seconds until it must have started [default: 300]")
+    add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG with a host thread for each CPU]")
+    add("--copy-in", action="append", default=[], metavar="PATH[:GUEST]", help="a file, or a directory with all below it, for the guest, at the same path or another")
+    add("--package", action="append", default=[], metavar="NAME", help="a Debian package of the guest's architecture whose programs the command may name")
+    add("--refresh", action="store_true", help="look for a newer kernel of the series")
+
+
+def common(parsed: argparse.Namespace) -> dict[str, Any]:
+    """The options of `add_options`, as `Options` calls them."""
+    return {
+        "arch": parsed.arch,
+        "memory": parsed.memory,
+        "timeout": parsed.timeout,
+        "boot_timeout": parsed.boot_timeout,
+        "accel": parsed.accel,
+        "copies": tuple(parsed.copy_in),
+        "packages": tuple(parsed.package),
+        "refresh": parsed.refresh,
+    }
+
+
+@contextlib.contextmanager
+def _run_directory(keep: Path | None) -> Iterator[Path]:
+    """A directory for the run: a new one that is kept if the guest fails, or the one asked for."""
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep
+        return
+    run = Path(tempfile.mkdtemp(prefix="coreward-vm-"))
+    try:
+        yield run
+    except (GuestHung, GuestPanicked, EmulatorFailed):
+        (run / "initramfs").unlink(missing_ok=True)
+        raise
+    except BaseException:
+        shutil.rmtree(run)
+        raise
+    shutil.rmtree(run)
+
+
+def _guest(chosen: Options, run: Path) -> qemu.Guest:
+    """Builds the guest: fetches what it needs and writes its initramfs."""
+    host = machine.load(chosen.machine)
+    arch = chosen.arch or {"x86": "amd64", "arm64": "arm64"}.get(host.arch)
+    if not arch:
+        raise CannotBuild(f"{host.name} is a machine of {host.arch}, guests are of x86 or arm64")
+    program = qemu.program(arch)
+    kernel = packages.kernel(chosen.kernel, arch, chosen.refresh)
+    if arch == "amd64":
+        built = hardware.for_x86(host, chosen.memory)
+    else:
+        built = hardware.for_arm64(host, chosen.memory, program, run)
+    accelerator = accel.choose(chosen.accel, kernel, arch)
+    contents = guest.Contents(
+        arch=arch,
+        command=chosen.command,
+        kernel=kernel,
+        copies=chosen.copies,
+        packages=chosen.packages,
+        madt=built.madt,
+    )
+    (run / "initramfs").write_bytes(guest.build(contents))
+    line = [f"console={accel.console(arch)}", _COMMAND_LINE, _COMMAND_LINE_X86 if arch == "amd64" else "", chosen.cmdline]
+    return qemu.Guest(program, built.arguments, accelerator, kernel.image, run / "initramfs", " ".join(filter(None, line)))
+
+
+def _unpack(archive: Path, out: Path) -> None:
+    """Puts the files of /out where they are wanted."""
+    out.mkdir(parents=True, exist_ok=True)
+    if archive.stat().st_size == 0:
+        return
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(out, filter="data")
+    except tarfile.TarError as error:
+        raise EmulatorFailed(f"the files of /out did not come back whole: {error}") from error
+
+
+def run(chosen: Options) -> int:
+    """Runs a guest and returns its command's status. What broke before the command had started is
+    tried again a few times: emulated CPUs can trip over code that a kernel patches as it boots."""
+    with _run_directory(chosen.keep) as directory:
+        built = _guest(chosen, directory)
+        limits = qemu.Limits(chosen.boot_timeout, chosen.timeout)
+        for left in range(_EARLY_RETRIES, -1, -1):
+            try:
+                status = qemu.run_guest(built, directory, limits)
+                break
+            except (GuestPanicked, EmulatorFailed) as error:
+                if qemu.started(directory) or not left:
+                    raise
+                print(f"vm: {error}; it had not come up yet: trying again", file=sys.stderr)
+        if chosen.out:
+            _unpack(directory / "out", chosen.out)
+    return status
