@@ -3,8 +3,9 @@
  * Which tasks of the source go: the kernel's detach_tasks(), one task a step,
  * and what follows when affinity is in the way.
  *
- * Not modelled: NUMA placement of tasks, bandwidth throttling, core scheduling,
- * buddies (all of them off or without effect in a default kernel's root group).
+ * Not modelled: the node or cache that a task prefers under NUMA balancing or
+ * SCHED_CACHE, which only the choice of the source heeds; bandwidth throttling,
+ * core scheduling and buddies, which are off in a default kernel's root group.
  */
 #ifndef CW_DETACH_H
 #define CW_DETACH_H
