@@ -31,6 +31,7 @@ seeds() {
 	machine_toml) echo ../machines ;;
 	experiment_toml) echo ../experiments ;;
 	hwloc_xml) echo ../crates/machine/tests/data ;;
+	capture) echo ../crates/parity/tests/data ;;
 	esac
 }
 

@@ -8,7 +8,7 @@ use crate::format::FrameType;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The operating system refuses to read it.
-    #[error("cannot read {file}: {source}")]
+    #[error("cannot read {file}")]
     Io {
         /// The file's name.
         file: String,

@@ -1,0 +1,224 @@
+//! `coreward parity` and `coreward record`.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{coreward, directory, stdout};
+use coreward_parity::{Reader, Record, Writer};
+use serde_json::Value;
+
+fn recording(kernel: &str) -> String {
+    format!("{}/../parity/tests/data/hackbench-{kernel}.cwc", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&stdout(args)).expect("JSON")
+}
+
+fn refused(args: &[&str], message: &str) {
+    let ran = coreward(args);
+    assert_eq!(ran.stderr, format!("coreward: {message}\n"), "{args:?}");
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
+}
+
+#[test]
+fn the_report_has_every_path_and_its_disagreements() {
+    let file = recording("6.12");
+    let text = stdout(&["parity", &file]);
+    assert!(text.contains("Linux 6.12.107+deb13-amd64, 4 CPUs; profile linux-6.12\n"), "{text}");
+    assert!(text.contains(" decisions, 0 lost\n"), "{text}");
+    for path in
+        ["wakeup: target idle", "wakeup: scan", "fork", "exec", "newidle: group", "busy: queue", "all wakeup"]
+    {
+        assert!(text.lines().any(|line| line.starts_with(path)), "{path} is missing:\n{text}");
+    }
+    assert!(text.contains("\ndisagreements"), "{text}");
+    assert_eq!(text, stdout(&["parity", &file]), "it differs when run twice");
+}
+
+#[test]
+fn json_has_the_same_numbers() {
+    let (old, new) = (recording("6.12"), recording("7.3"));
+    let report = json(&["parity", &old, &new, "--json"]);
+    assert_eq!(report["files"][1]["profile"], "linux-7.3");
+    let all = |class: &str| {
+        let of = |value: &Value| value["classes"][class]["all"].as_u64().unwrap();
+        assert_eq!(
+            of(&report["files"][0]["parity"]) + of(&report["files"][1]["parity"]),
+            of(&report["total"])
+        );
+        of(&report["total"])
+    };
+    let by_path = report["total"]["paths"].as_array().unwrap().iter().map(|p| p["all"].as_u64().unwrap());
+    assert_eq!(all("wakeup") + all("fork") + all("exec") + all("balance"), by_path.sum::<u64>());
+    let both = stdout(&["parity", &old, &new]);
+    assert!(both.contains("\n2 files\n"), "{both}");
+}
+
+/// The wakeups of a recording whose kernel seems to choose the CPU after the one that it did choose.
+fn other_kernel() -> String {
+    let mut reader = Reader::open(Path::new(&recording("6.12"))).unwrap();
+    let mut writer = Writer::new(Vec::new(), &reader.machine().clone()).unwrap();
+    for record in &mut reader {
+        if let Record::Placement(mut placement) = record.unwrap() {
+            if !placement.head.is_slow() && placement.states.changed.is_empty() {
+                placement.head.chosen = (placement.head.chosen + 1) % 4;
+                writer.record(&Record::Placement(placement)).unwrap();
+            }
+        }
+    }
+    let file = directory("parity-other").join("other.cwc");
+    fs::write(&file, writer.finish(0).unwrap()).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn requirements_are_met_or_exit_1() {
+    let file = recording("7.3");
+    let met = coreward(&["parity", &file, "--require", "wakeup=99.9,fork=99,exec=99,balance=95"]);
+    assert_eq!((met.status, met.stderr.as_str()), (0, ""));
+    let other = coreward(&["parity", &other_kernel(), "--require", "wakeup=50,fork=99"]);
+    assert_eq!(
+        (other.status, other.stderr.as_str()),
+        (
+            1,
+            "coreward: 0 of 17 stable wakeup decisions agree, required are 50 %; there is no stable fork decision, required are 99 %\n"
+        )
+    );
+    assert!(!other.stdout.is_empty());
+    refused(
+        &["parity", &file, "--require", "scan=1"],
+        "invalid value 'scan=1' for '--require <CLASS=PERCENT>': allowed is CLASS=PERCENT, where CLASS is one of \
+         wakeup, fork, exec, balance and PERCENT 0 to 100",
+    );
+}
+
+#[test]
+fn lists_number_the_decisions_that_explain_shows() {
+    let file = recording("6.12");
+    let all = stdout(&["parity", &file, "--list", "all"]);
+    let count = |which: &str| stdout(&["parity", &file, "--list", which]).lines().count();
+    assert!(0 < count("disagreements") && count("disagreements") <= count("unstable"));
+    assert!(count("unstable") < count("all"));
+    let list = json(&["parity", &file, "--list", "all", "--json"]);
+    assert_eq!(list.as_array().unwrap().len(), all.lines().count());
+    for (outcome, line) in list.as_array().unwrap().iter().zip(all.lines()) {
+        let number = outcome["number"].to_string();
+        assert!(line.starts_with(&format!("#{number} ")), "{line}");
+        let shown = stdout(&["parity", &file, "--explain", &number]);
+        assert!(shown.starts_with(&format!("decision {number}: ")), "{shown}");
+        let kernel = format!(
+            "kernel: {} ({})",
+            outcome["kernel"].as_str().unwrap(),
+            outcome["kernel_reason"].as_str().unwrap()
+        );
+        assert!(shown.contains(&kernel), "{shown}");
+        assert_eq!(shown.contains("unstable: "), !outcome["stable"].as_bool().unwrap());
+    }
+    let last = json(&["parity", &file, "--list", "all", "--json"])[0]["number"].clone();
+    assert!(json(&["parity", &file, "--explain", &last.to_string(), "--json"]).is_array());
+}
+
+#[test]
+fn a_what_if_counts_what_it_changes() {
+    let file = recording("6.12");
+    let changed = |options: &[&str]| -> u64 {
+        let report = json(&[&["parity", &file, "--json"], options].concat());
+        let paths = report["total"]["what_if"]["paths"].as_array().unwrap().clone();
+        paths.iter().map(|path| path["changed"].as_u64().unwrap()).sum()
+    };
+    assert!(changed(&["--sched-feat", "WAKEUP_BIAS_PREV"]) > 0);
+    // without spare capacity to ask for, more tasks stay
+    let eager = changed(&["--sched-feat", "WAKEUP_BIAS_PREV", "--set", "spare_capacity_threshold=0"]);
+    assert!(eager >= changed(&["--sched-feat", "WAKEUP_BIAS_PREV"]));
+    // what no placement reads changes none
+    assert_eq!(changed(&["--sched-feat", "NO_RUN_TO_PARITY"]), 0);
+    let text = stdout(&["parity", &file, "--sched-feat", "WAKEUP_BIAS_PREV"]);
+    assert!(
+        text.contains("\nwhat if WAKEUP_BIAS_PREV\n") && text.contains("to another CPU, same core"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_changes_nothing_is_no_what_if() {
+    let file = recording("6.12");
+    refused(
+        &["parity", &file, "--sched-feat", "WA_IDLE"],
+        &format!("{file}: WA_IDLE is what the kernel had already: there is nothing to compare"),
+    );
+    refused(
+        &["parity", &file, "--set", "relax_domain_level=1"],
+        "--set: relax_domain_level acts when domains are built, those of a recording are what they are",
+    );
+    refused(
+        &["parity", &file, "--set", "nr_migrate=0"],
+        "--set: nr_migrate is 0, allowed are 1 to 128 (tasks)",
+    );
+}
+
+#[test]
+fn wrong_files() {
+    let file = recording("6.12");
+    refused(&["parity", "/no/such.cwc"], "cannot read /no/such.cwc: No such file or directory (os error 2)");
+    let damaged = directory("parity").join("d.cwc");
+    let name = damaged.display().to_string();
+    let mut bytes = fs::read(&file).unwrap();
+    let whole = bytes.len();
+    bytes.truncate(whole - 1);
+    fs::write(&damaged, &bytes).unwrap();
+    for options in [&[][..], &["--json"], &["--list", "all"], &["--explain", "1"]] {
+        let ran = coreward(&[&["parity", name.as_str()], options].concat());
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains("it is truncated"), "{}", ran.stderr);
+    }
+    fs::write(&damaged, b"# a text file, and not a capture").unwrap();
+    refused(
+        &["parity", &name],
+        &format!("{name}: byte 0: this is no capture file: it does not begin with `coreward`"),
+    );
+    let count = stdout(&["parity", &file]).lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    refused(
+        &["parity", &file, "--explain", "1000"],
+        &format!("--explain is 1000, allowed are 1 to {count} in {file}"),
+    );
+    refused(&["parity", &file, &file, "--explain", "1"], "--explain takes one file, given are 2");
+}
+
+#[test]
+fn record_needs_to_know_what_and_the_recorder() {
+    refused(&["record", "--", "true"], "record what? only --decisions can be recorded yet");
+    let missing = std::process::Command::new(env!("CARGO_BIN_EXE_coreward"))
+        .args(["record", "--decisions", "--", "true"])
+        .env("PATH", "/no/such/directory")
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(missing.stderr).unwrap(),
+        "coreward: coreward-record is neither beside this program nor in PATH: build it with `make record`, which \
+         needs clang, libbpf and bpftool\n"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn record_hands_its_options_to_the_recorder() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = directory("record");
+    let recorder = dir.join("coreward-record");
+    fs::write(&recorder, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
+    fs::set_permissions(&recorder, fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_coreward"))
+        .args(["record", "--decisions", "-o", "x.cwc", "--limit", "5", "--", "hackbench", "-g", "1"])
+        .env("PATH", format!("{}:{}", dir.display(), std::env::var("PATH").unwrap()))
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(7), "its exit status is that of the recorder");
+    assert_eq!(
+        String::from_utf8(ran.stdout).unwrap(),
+        "--output x.cwc --buffer 64 --limit 5 -- hackbench -g 1\n"
+    );
+}

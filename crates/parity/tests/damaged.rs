@@ -1,0 +1,251 @@
+//! Damaged files: one message that says where and what, never a wrong reading.
+
+mod common;
+
+use common::{Shape, WF_FORK, WF_TTWU, balance, file, placement};
+use coreward_machine::CpuSet;
+use coreward_parity::format::{FrameType, Queue};
+use coreward_parity::{CaptureError, Reader, Record, RecordedMachine};
+use proptest::prelude::*;
+
+/// Everything that a file says: the machine, the decisions, and how many were lost.
+type Contents = (RecordedMachine, Vec<Record>, u64);
+
+fn read(bytes: &[u8]) -> Result<Contents, CaptureError> {
+    let mut reader = Reader::new(bytes, "f.cwc")?;
+    let records = (&mut reader).collect::<Result<Vec<_>, _>>()?;
+    Ok((reader.machine().clone(), records, reader.lost().expect("the end was reached")))
+}
+
+fn sample() -> (RecordedMachine, Vec<Record>) {
+    let machine = Shape::smt().machine("6.12.107");
+    let mut pull = balance(&machine, 1, 4, 2);
+    pull.group = [0, 2].into_iter().collect();
+    let queue = Queue { sequence: pull.head.sequence, src_cpu: 2, pad: 0 };
+    let records = vec![
+        Record::Placement(Box::new(placement(&machine, WF_TTWU))),
+        Record::Placement(Box::new(placement(&machine, WF_FORK))),
+        Record::Balance(Box::new(pull)),
+        Record::Queue(queue),
+    ];
+    (machine, records)
+}
+
+fn bytes() -> Vec<u8> {
+    let (machine, records) = sample();
+    file(&machine, &records, 3)
+}
+
+/// Where the frames begin, with their types and lengths.
+fn frames(bytes: &[u8]) -> Vec<(usize, u32, usize)> {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, mut frames) = (16, Vec::new());
+    while at < bytes.len() {
+        let length = word(at + 4) as usize;
+        frames.push((at, word(at), length));
+        at += 16 + length;
+    }
+    frames
+}
+
+/// The start of the n-th frame of a type.
+fn start(bytes: &[u8], kind: FrameType, n: usize) -> (usize, usize) {
+    let mut of_kind = frames(bytes).into_iter().filter(|(_, number, _)| *number == kind as u32);
+    let (at, _, length) = of_kind.nth(n).expect("it is there");
+    (at, length)
+}
+
+/// Changes a payload and repairs the checksum, so that only its content is wrong.
+fn edit(bytes: &mut [u8], kind: FrameType, n: usize, at: usize, value: u32) -> usize {
+    let (start, length) = start(bytes, kind, n);
+    let payload = start + 16..start + 16 + length;
+    bytes[payload.start + at..payload.start + at + 4].copy_from_slice(&value.to_le_bytes());
+    let checksum = crc32fast::hash(&bytes[payload]);
+    bytes[start + 8..start + 12].copy_from_slice(&checksum.to_le_bytes());
+    start
+}
+
+fn refused(bytes: &[u8], message: &str) {
+    assert_eq!(read(bytes).expect_err(message).to_string(), format!("f.cwc: {message}"));
+}
+
+#[test]
+fn a_sound_file_reads_back() {
+    let (machine, records) = sample();
+    assert!(read(&bytes()).unwrap() == (machine, records, 3));
+}
+
+#[test]
+fn what_the_recorder_wrote_is_written_alike() {
+    for name in ["hackbench-6.12", "hackbench-7.3"] {
+        let path = format!("{}/tests/data/{name}.cwc", env!("CARGO_MANIFEST_DIR"));
+        let original = std::fs::read(path).unwrap();
+        let (machine, records, lost) = read(&original).unwrap();
+        assert!(file(&machine, &records, lost) == original, "{name}");
+    }
+}
+
+#[test]
+fn headers() {
+    refused(b"coreward", "byte 0: the file is shorter than a capture file's header");
+    refused(&[b'x'; 100], "byte 0: this is no capture file: it does not begin with `coreward`");
+    let mut wrong = bytes();
+    wrong[8] = 2;
+    refused(&wrong, "byte 0: the file is of version 2, allowed is 1");
+    refused(&bytes()[..16], "byte 16: frame 1: the file ends here without an end frame: it is truncated");
+}
+
+#[test]
+fn frame_headers() {
+    let mut wrong = bytes();
+    wrong[16] = 9;
+    refused(&wrong, "byte 16: frame 1: type 9 is unknown, allowed are 1 to 7");
+    let mut wrong = bytes();
+    wrong[20..24].copy_from_slice(&7u32.to_le_bytes());
+    refused(&wrong, "byte 16: frame 1 (host): the length is 7, allowed are multiples of 8 up to 524288");
+    let mut wrong = bytes();
+    wrong[20..24].copy_from_slice(&0xffff_fff8u32.to_le_bytes());
+    refused(
+        &wrong,
+        "byte 16: frame 1 (host): the length is 4294967288, allowed are multiples of 8 up to 524288",
+    );
+    let mut wrong = bytes();
+    wrong[40] ^= 1;
+    let error = read(&wrong).unwrap_err().to_string();
+    assert!(error.starts_with("f.cwc: byte 16: frame 1 (host): the checksum is "), "{error}");
+}
+
+#[test]
+fn truncated_anywhere() {
+    let whole = bytes();
+    for length in 0..whole.len() {
+        let error = read(&whole[..length]).expect_err("it is not whole").to_string();
+        assert!(error.contains("truncated") || length < 16, "{length}: {error}");
+    }
+}
+
+#[test]
+fn the_end() {
+    let mut longer = bytes();
+    let (at, _) = start(&longer, FrameType::End, 0);
+    longer.push(0);
+    refused(&longer, &format!("byte {at}: frame 18 (end): the file goes on after it"));
+    let mut wrong = bytes();
+    edit(&mut wrong, FrameType::End, 0, 8, 2);
+    refused(&wrong, &format!("byte {at}: frame 18 (end): it counts 2 balances, the file has 1"));
+}
+
+/// The file without one frame, or with the frame's copy elsewhere.
+fn without(bytes: &[u8], kind: FrameType, n: usize) -> Vec<u8> {
+    let (at, length) = start(bytes, kind, n);
+    [&bytes[..at], &bytes[at + 16 + length..]].concat()
+}
+
+#[test]
+fn missing_frames() {
+    let whole = bytes();
+    refused(
+        &without(&whole, FrameType::Host, 0),
+        "byte 16: frame 1 (cpu): the file does not begin with a host frame",
+    );
+    let error = |kind, n| read(&without(&whole, kind, n)).unwrap_err().to_string();
+    assert!(error(FrameType::Cpu, 1).contains("(cpu): it is of CPU 2, the next is CPU 1"));
+    assert!(error(FrameType::Cpu, 3).contains("(domain): the frame of CPU 3 is missing before it"));
+    assert!(error(FrameType::Domain, 0).contains("(domain): it is domain 1 of CPU 0, the next is 0"));
+    // the upper domain of CPU 3: only its group states tell
+    assert!(
+        error(FrameType::Domain, 7)
+            .contains("(placement): it has 8 group states, the domain frames announce 7")
+    );
+    let mut none = without(&whole, FrameType::Domain, 7);
+    none = without(&none, FrameType::Domain, 6);
+    let error = read(&none).unwrap_err().to_string();
+    assert!(error.contains("CPU 3 is in domains of others, but its domain frames are missing"), "{error}");
+}
+
+#[test]
+fn wrong_numbers() {
+    let whole = bytes();
+    let error = |kind, n, at, value| {
+        let mut wrong = whole.clone();
+        let start = edit(&mut wrong, kind, n, at, value);
+        let error = read(&wrong).expect_err("it is wrong").to_string();
+        error.strip_prefix(&format!("f.cwc: byte {start}: frame ")).expect(&error).to_owned()
+    };
+    assert_eq!(error(FrameType::Cpu, 0, 4, 0), "2 (cpu): the capacity is 0, allowed are 1 to 1024");
+    assert_eq!(error(FrameType::Cpu, 0, 16, 2), "2 (cpu): CPU 0 is not in its own core");
+    assert_eq!(error(FrameType::Cpu, 0, 16, 0x81), "2 (cpu): the core has CPU 7, allowed are 0 to 3");
+    assert_eq!(error(FrameType::Domain, 0, 40, 0), "6 (domain): it has 0 groups, allowed are 1 to 1024");
+    assert_eq!(error(FrameType::Domain, 0, 40, 3), "6 (domain): it is too short for what it announces");
+    assert_eq!(
+        error(FrameType::Domain, 0, 48, 0b111),
+        "6 (domain): the groups cover CPUs 0,2, the domain's span is 0-2"
+    );
+    assert_eq!(error(FrameType::Domain, 0, 56, 2), "6 (domain): the group of CPUs 0 has weight 2");
+    assert_eq!(
+        error(FrameType::Domain, 1, 48, 0b1),
+        "7 (domain): the groups cover CPUs 0-3, the domain's span is 0"
+    );
+    assert_eq!(
+        error(FrameType::Placement, 0, 24, 4),
+        "14 (placement): the choice is CPU 4, allowed are 0 to 3"
+    );
+    assert_eq!(
+        error(FrameType::Placement, 0, 36, 1),
+        "14 (placement): it has 1 group states, the domain frames announce 8"
+    );
+    assert_eq!(
+        error(FrameType::Placement, 0, 40, 1),
+        "14 (placement): it is too short for what it announces"
+    );
+    assert_eq!(
+        error(FrameType::Placement, 0, 40, u32::MAX),
+        "14 (placement): it is too short for what it announces"
+    );
+    assert_eq!(error(FrameType::Balance, 0, 36, 3), "16 (balance): CPU 1 has no domain of 3 CPUs");
+    assert_eq!(error(FrameType::Balance, 0, 40, 3), "16 (balance): the idle type is 3, allowed are 0 to 2");
+    let (_, records) = sample();
+    let Record::Balance(pull) = &records[2] else { unreachable!() };
+    assert_eq!(pull.group, CpuSet::from_iter([0, 2]));
+    assert_eq!(
+        error(FrameType::Balance, 0, 72, 1),
+        "16 (balance): CPU 1 has no group of CPUs 0 in its domain 1"
+    );
+    assert_eq!(error(FrameType::Queue, 0, 8, 9), "17 (queue): the source is CPU 9, allowed are 0 to 3");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A flipped bit is noticed, unless it is in a header's padding.
+    #[test]
+    fn a_flipped_bit_is_noticed(at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let mut damaged = bytes();
+        let at = at.index(damaged.len());
+        damaged[at] ^= 1 << bit;
+        let in_padding = (12..16).contains(&at)
+            || frames(&bytes()).iter().any(|(start, _, _)| (start + 12..start + 16).contains(&at));
+        match read(&damaged) {
+            Ok(contents) => {
+                let (machine, records) = sample();
+                prop_assert!(in_padding && contents == (machine, records, 3), "byte {at}");
+            }
+            Err(_) => prop_assert!(!in_padding, "byte {at}"),
+        }
+    }
+
+    /// Whatever the payload of a frame says, it is read or refused.
+    #[test]
+    fn no_payload_breaks_the_reader(n in 0..17usize, at in any::<prop::sample::Index>(), value in any::<u32>()) {
+        let mut wrong = bytes();
+        let (start, kind, length) = frames(&wrong)[n];
+        let kind = FrameType::from_number(kind).unwrap();
+        let nth = frames(&wrong).iter().take_while(|f| f.0 < start).filter(|f| f.1 == kind as u32).count();
+        let at = at.index(length / 4) * 4;
+        edit(&mut wrong, kind, nth, at, value);
+        if let Ok((machine, records, _)) = read(&wrong) {
+            let mut replay = common::replay(&machine);
+            records.iter().for_each(|record| drop(replay.compare(record)));
+        }
+    }
+}
