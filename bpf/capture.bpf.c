@@ -364,7 +364,8 @@ int BPF_PROG(placement_begin, struct task_struct *p, int prev_cpu, int wake_flag
 	head->this_cpu = bpf_get_smp_processor_id();
 	head->prev_cpu = prev_cpu;
 	head->wake_flags = wake_flags;
-	head->in_task = in_task(current);
+	if (in_task(current))
+		head->flags |= CAPTURE_PLACEMENT_IN_TASK;
 	head->task_cpu = p->thread_info.cpu;
 	read_task(p, &head->task);
 	read_task(current, &head->waker);
@@ -388,6 +389,8 @@ int BPF_PROG(placement_end, struct task_struct *p, int prev_cpu, int wake_flags,
 		return 0;
 	head = (struct capture_placement *)draft->words;
 	head->chosen = chosen;
+	if (head->jiffies != bpf_jiffies64())
+		head->flags |= CAPTURE_PLACEMENT_TICKED;
 	head->task.cfs_rq_h_load = p->se.cfs_rq->h_load;
 	head->waker.cfs_rq_h_load = current->se.cfs_rq->h_load;
 	head->nr_changed = append_changed_cpus(draft, 0);

@@ -176,6 +176,11 @@ enum capture_task_flag {
 	CAPTURE_TASK_EXITING = 1 << 2,
 };
 
+enum capture_placement_flag {
+	CAPTURE_PLACEMENT_IN_TASK = 1 << 0, /* not from an interrupt */
+	CAPTURE_PLACEMENT_TICKED = 1 << 1, /* jiffies went on meanwhile */
+};
+
 /*
  * Followed by: the affinity (a CPU set), nr_cpus struct capture_cpu, nr_groups
  * struct capture_group_state, nr_changed struct capture_changed_cpu.
@@ -187,7 +192,7 @@ struct capture_placement {
 	s32 prev_cpu;
 	s32 chosen;
 	u32 wake_flags; /* the kernel's */
-	u32 in_task;
+	u32 flags; /* enum capture_placement_flag */
 	u32 nr_groups; /* each CPU's own group, level by level from the bottom, CPU by CPU; 0 for wakeups */
 	u32 nr_changed;
 	s32 task_cpu; /* task_cpu(); mostly prev_cpu */

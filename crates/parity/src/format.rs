@@ -24,6 +24,10 @@ pub const CPU_IDLE_STATE: u32 = 1 << 2;
 pub const TASK_PERCPU_KTHREAD: u32 = 1 << 0;
 pub const TASK_SCHED_IDLE: u32 = 1 << 1;
 pub const TASK_EXITING: u32 = 1 << 2;
+/// [`PlacementHead::flags`]: not from an interrupt.
+pub const PLACEMENT_IN_TASK: u32 = 1 << 0;
+/// [`PlacementHead::flags`]: jiffies went on while the kernel decided.
+pub const PLACEMENT_TICKED: u32 = 1 << 1;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,7 +171,7 @@ structures! {
 
     /// `struct capture_placement`.
     PlacementHead {
-        now: u64, jiffies: u64, this_cpu: i32, prev_cpu: i32, chosen: i32, wake_flags: u32, in_task: u32,
+        now: u64, jiffies: u64, this_cpu: i32, prev_cpu: i32, chosen: i32, wake_flags: u32, flags: u32,
         nr_groups: u32, nr_changed: u32, task_cpu: i32, task: TaskState, waker: TaskState,
     }
 

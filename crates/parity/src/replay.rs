@@ -7,7 +7,7 @@ use coreward_machine::CpuSet;
 use coreward_policy::layout::{GROUP_TYPES, MIGRATION_TYPES, WF_EXEC, WF_FORK, WF_SYNC};
 use coreward_policy::{CpuMask, Decision, NR_TUNABLES, Reason, System, Task};
 
-use crate::format::{Queue, TASK_EXITING};
+use crate::format::{PLACEMENT_IN_TASK, Queue, TASK_EXITING};
 use crate::kernel;
 use crate::path::{Part, Path};
 use crate::record::{Balance, Placement, Record, RecordedMachine};
@@ -202,7 +202,7 @@ impl Replay {
             prev_cpu: head.prev_cpu as usize,
             task_cpu: head.task_cpu as usize,
             wake_flags: if exiting { head.wake_flags & !WF_SYNC } else { head.wake_flags },
-            in_task: head.in_task != 0,
+            in_task: head.flags & PLACEMENT_IN_TASK != 0,
             now: self.state.nanoseconds(head.jiffies),
             random: 0,
         };

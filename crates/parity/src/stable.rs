@@ -11,7 +11,7 @@ use coreward_machine::CpuSet;
 use coreward_policy::layout::{SD_BALANCE_EXEC, SD_BALANCE_FORK, WF_EXEC, WF_FORK, WF_SYNC};
 use coreward_policy::{Feature, System};
 
-use crate::format::{CPU_CURR_IDLE, CPU_IDLE_STATE, CPU_TTWU_PENDING, CpuState};
+use crate::format::{CPU_CURR_IDLE, CPU_IDLE_STATE, CPU_TTWU_PENDING, CpuState, PLACEMENT_TICKED};
 use crate::record::{Balance, Placement, RecordedDomain, RecordedMachine, States};
 use crate::state::{State, sd};
 
@@ -99,6 +99,10 @@ fn wakeup(state: &State, placement: &Placement) -> Vec<Moved> {
     };
     let mut moved = changed_fields(&placement.states, reads);
     moved.extend(changed_notes(sys, placement, &ends));
+    // the waker's flips decay by it
+    if head.flags & PLACEMENT_TICKED != 0 {
+        moved.push(Moved { cpu: this_cpu, field: "jiffies", before: head.jiffies, after: head.jiffies + 1 });
+    }
     moved
 }
 

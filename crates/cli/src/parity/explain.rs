@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use coreward_parity::format::{
-    BalanceHead, CPU_CURR_IDLE, CPU_IDLE_STATE, CPU_TTWU_PENDING, CpuState, PlacementHead, TASK_EXITING,
-    TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TaskState,
+    BalanceHead, CPU_CURR_IDLE, CPU_IDLE_STATE, CPU_TTWU_PENDING, CpuState, PLACEMENT_IN_TASK, PlacementHead,
+    TASK_EXITING, TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TaskState,
 };
 use coreward_parity::{Balance, Outcome, Placement, Record, RecordedMachine, Replay, States};
 use serde::Serialize;
@@ -111,7 +111,7 @@ fn placement_steps(machine: &RecordedMachine, placement: &Placement, outcome: &O
             task_name(&head.task.comm, head.task.pid),
             task_name(&head.waker.comm, head.waker.pid),
             head.this_cpu,
-            if head.in_task == 0 { ", from an interrupt" } else { "" },
+            if head.flags & PLACEMENT_IN_TASK == 0 { ", from an interrupt" } else { "" },
             head.prev_cpu,
             head.task_cpu
         ),

@@ -178,7 +178,7 @@ pub(crate) fn placement(machine: &RecordedMachine, wake_flags: u32) -> Placement
             jiffies: 1 << 32,
             nr_groups: states.groups.len() as u32,
             wake_flags,
-            in_task: 1,
+            flags: 1,
             task,
             waker: TaskState { pid: 99, ..task },
             ..PlacementHead::default()
