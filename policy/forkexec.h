@@ -2,12 +2,13 @@
 /*
  * Placement by load, for fork and exec and for wakeups in a domain that asks
  * for it: from the top domain down, the idlest group, in it the idlest CPU
- * (kernel/sched/fair.c, 6.12; the group types since 5.5).
+ * (kernel/sched/fair.c, 6.12; the group types since 5.5, what was before in idlest_load.h).
  */
 #ifndef CW_FORKEXEC_H
 #define CW_FORKEXEC_H
 
 #include "group.h"
+#include "idlest_load.h"
 #include "mask.h"
 #include "topology.h"
 #include "types.h"
@@ -134,6 +135,8 @@ sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, stru
 
 	if (!sd || level >= CW_MAX_LEVELS)
 		return NULL;
+	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
+		return find_idlest_group_by_load(sys, w, d, cpu, level);
 	start = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
 	for (i = 0; (group = group_in_ring(sys, sd, start, i)); i++) {
 		if (!cpumask_intersects(sys, &group->span, w->cpus_ptr))
@@ -174,6 +177,13 @@ sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, stru
 	default:
 		return NULL;
 	}
+}
+
+/* The load by which busy CPUs are compared. */
+static inline u64 dst_cpu_load(struct cw_sys *sys, s32 cpu)
+{
+	return sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD) ? cpu_runnable_load(sys, cpu)->load_avg :
+							  cpu_load(cpu_rq(sys, cpu));
 }
 
 /* The idle CPU that wakes fastest, so far. */
@@ -224,8 +234,8 @@ static inline s32 sched_balance_find_dst_group_cpu(struct cw_sys *sys, const str
 			best.idle_stamp = rq->idle_stamp;
 			if (rq->exit_latency_us != CW_NO_IDLE_STATE)
 				best.exit_latency_us = rq->exit_latency_us;
-		} else if (best.cpu < 0 && cpu_load(rq) < min_load) {
-			min_load = cpu_load(rq);
+		} else if (best.cpu < 0 && dst_cpu_load(sys, cpu) < min_load) {
+			min_load = dst_cpu_load(sys, cpu);
 			least_loaded_cpu = cpu;
 		}
 	}

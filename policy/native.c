@@ -8,6 +8,7 @@
 #include "outcome.h"
 #include "pelt.h"
 #include "periodic.h"
+#include "runnable_load.h"
 #include "wakeup.h"
 
 void cw_update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bool running)
@@ -33,6 +34,21 @@ void cw_detach_entity_load_avg(struct cw_cpu *rq, const struct cw_task *p)
 void cw_remove_entity_load_avg(struct cw_cpu *rq, struct cw_task *p)
 {
 	remove_entity_load_avg(rq, p);
+}
+
+void cw_update_runnable_load(struct cw_sys *sys, u64 now, s32 cpu)
+{
+	update_runnable_load(sys, now, cpu);
+}
+
+void cw_enqueue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+{
+	enqueue_runnable_load(sys, cpu, p);
+}
+
+void cw_dequeue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+{
+	dequeue_runnable_load(sys, cpu, p);
 }
 
 void cw_init_entity_runnable_average(struct cw_task *p)
@@ -257,7 +273,7 @@ u64 cw_last_offset(u32 i)
 		__builtin_offsetof(struct cw_balance, sds),
 		__builtin_offsetof(struct cw_newidle, stop),
 		__builtin_offsetof(struct cw_periodic, next_balance),
-		__builtin_offsetof(struct cw_sys, group),
+		__builtin_offsetof(struct cw_sys, runnable_load),
 	};
 
 	return i < sizeof(offsets) / sizeof(offsets[0]) ? offsets[i] : 0;

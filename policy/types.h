@@ -335,6 +335,7 @@ struct cw_sys {
 	struct cw_llc llc[CW_MAX_CPUS];
 	struct cw_domain domain[CW_MAX_DOMAINS];
 	struct cw_group group[CW_MAX_GROUPS];
+	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: load of queued tasks; see runnable_load.h */
 };
 
 static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)

@@ -54,6 +54,9 @@ impl Simulation<'_> {
     pub(crate) fn update_cfs_rq(&mut self, cpu: usize, clock: u64) -> bool {
         // the current task counts as running until it is switched out
         let running = self.cpus[cpu].curr.is_some_and(|t| self.tasks[t as usize].state != State::Dead);
+        if self.feature(Feature::IDLEST_BY_LOAD) {
+            self.sys.update_runnable_load(clock, cpu);
+        }
         self.sys.update_cfs_rq_load_avg(clock, cpu, running)
     }
 
@@ -102,6 +105,9 @@ impl Simulation<'_> {
             self.sys.attach_entity_load_avg(cpu, p);
         }
         self.sys.util_est_enqueue(cpu, p);
+        if self.sys.sched_feat(Feature::IDLEST_BY_LOAD) {
+            self.sys.enqueue_runnable_load(cpu, p);
+        }
         if attach || decayed {
             self.update_tg_load_avg(cpu, by);
         }
@@ -134,6 +140,9 @@ impl Simulation<'_> {
             self.update_tg_load_avg(cpu, by);
         }
         let t = &self.tasks[task as usize];
+        if self.feature(Feature::IDLEST_BY_LOAD) {
+            self.sys.dequeue_runnable_load(cpu, &t.policy);
+        }
         let rq = &mut self.sys.cpu[cpu];
         rq.load_weight -= u64::from(t.policy.weight);
         rq.nr_running -= 1;

@@ -62,6 +62,7 @@ pub(crate) fn build(
         }
         add_cpu(&mut sys, machine, topology, &first_group, cpu);
         sys.cpu[cpu].avg.last_update_time = now;
+        sys.runnable_load[cpu].last_update_time = now;
         sys.cpu_sd[cpu].iter_mut().for_each(|sd| sd.newidle_stamp = now);
     }
     Ok(sys)

@@ -354,6 +354,7 @@ pub struct Sys {
     pub llc: [Llc; MAX_CPUS],
     pub domain: [Domain; MAX_DOMAINS],
     pub group: [Group; MAX_GROUPS],
+    pub runnable_load: [Avg; MAX_CPUS],
 }
 
 #[cfg(test)]
@@ -386,7 +387,7 @@ mod tests {
             (size_of::<Balance>(), offset_of!(Balance, sds)),
             (size_of::<Newidle>(), offset_of!(Newidle, stop)),
             (size_of::<Periodic>(), offset_of!(Periodic, next_balance)),
-            (size_of::<Sys>(), offset_of!(Sys, group)),
+            (size_of::<Sys>(), offset_of!(Sys, runnable_load)),
         ];
         for (i, (size, offset)) in mirrors.iter().enumerate() {
             // SAFETY: both functions only read constants.

@@ -12,6 +12,9 @@ unsafe extern "C" {
     fn cw_attach_entity_load_avg(rq: *mut Cpu, p: *mut Task);
     fn cw_detach_entity_load_avg(rq: *mut Cpu, p: *const Task);
     fn cw_remove_entity_load_avg(rq: *mut Cpu, p: *mut Task);
+    fn cw_update_runnable_load(sys: *mut Sys, now: u64, cpu: i32);
+    fn cw_enqueue_runnable_load(sys: *mut Sys, cpu: i32, p: *const Task);
+    fn cw_dequeue_runnable_load(sys: *mut Sys, cpu: i32, p: *const Task);
     fn cw_init_entity_runnable_average(p: *mut Task);
     fn cw_post_init_entity_util_avg(rq: *const Cpu, p: *mut Task);
     fn cw_update_rq_clock_pelt(pelt: u64, task: u64, delta: u64, capacity: u32, idle: bool) -> u64;
@@ -134,6 +137,25 @@ impl System {
     pub fn remove_entity_load_avg(&mut self, cpu: usize, p: &mut Task) {
         // SAFETY: as above.
         unsafe { cw_remove_entity_load_avg(&mut self.0.cpu[cpu], p) }
+    }
+
+    /// Brings the load of the tasks queued on `cpu` to `now` (`policy/runnable_load.h`); needed
+    /// with IDLEST_BY_LOAD only, whenever the runqueue's averages are.
+    pub fn update_runnable_load(&mut self, now: u64, cpu: usize) {
+        // SAFETY: exclusive reference; C masks the CPU number.
+        unsafe { cw_update_runnable_load(&mut *self.0, now, cpu as i32) }
+    }
+
+    /// A task is queued on `cpu`: its load counts among that of queued tasks.
+    pub fn enqueue_runnable_load(&mut self, cpu: usize, p: &Task) {
+        // SAFETY: as above.
+        unsafe { cw_enqueue_runnable_load(&mut *self.0, cpu as i32, p) }
+    }
+
+    /// A task leaves the queue of `cpu`.
+    pub fn dequeue_runnable_load(&mut self, cpu: usize, p: &Task) {
+        // SAFETY: as above.
+        unsafe { cw_dequeue_runnable_load(&mut *self.0, cpu as i32, p) }
     }
 
     /// The averages of a task without a history, before it is placed.

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * IDLEST_BY_LOAD: the idlest group as kernels before 5.5 found it, which knew no
+ * group types: by spare capacity, else by load per capacity (seed 001).
+ *
+ * Before seed 001's patch (4.10) only the load of queued tasks counted, compared
+ * by a factor, which is of no use near 0. With IDLEST_LOAD_AVG, the patch, there
+ * are three zones. If the two differ by an absolute margin or more, that
+ * decides; if they are closer, the load average does, which remembers tasks that
+ * were forked there and sleep already.
+ */
+#ifndef CW_IDLEST_LOAD_H
+#define CW_IDLEST_LOAD_H
+
+#include "mask.h"
+#include "runnable_load.h"
+#include "topology.h"
+#include "util.h"
+
+struct cw_group_load {
+	u64 runnable_load; /* of queued tasks, per capacity, 1024-scaled */
+	u64 avg_load; /* of all tasks, likewise */
+	u64 max_spare_cap; /* of one CPU, without the task */
+};
+
+/* What counts as noticeable in a domain. */
+struct cw_load_margin {
+	u64 pct; /* one load is this part of the other: 100 + half of what imbalance_pct is above 100 */
+	u64 load; /* absolute */
+};
+
+static inline struct cw_load_margin load_margin(const struct cw_domain *sd)
+{
+	u64 above = sd->imbalance_pct > 100 ? sd->imbalance_pct - 100 : 0;
+
+	return (struct cw_load_margin){
+		.pct = 100 + above / 2,
+		.load = CW_NICE_0_WEIGHT * above / 100,
+	};
+}
+
+static inline struct cw_group_load group_load(struct cw_sys *sys, const struct cw_wakeup *w,
+					      const struct cw_group *group)
+{
+	struct cw_group_load load = { 0 };
+	u64 capacity = group->capacity ? group->capacity : 1;
+	s32 cpu;
+
+	for_each_cpu(sys, cpu, &group->span) {
+		u64 spare = pelt_sub_positive(arch_scale_cpu_capacity(sys, cpu),
+					      cpu_util_without(sys, cpu, w));
+
+		load.runnable_load += cpu_runnable_load(sys, cpu)->load_avg;
+		load.avg_load += cpu_load(cpu_rq(sys, cpu));
+		load.max_spare_cap = pelt_max(load.max_spare_cap, spare);
+	}
+	load.runnable_load = load.runnable_load * CW_CAPACITY_SCALE / capacity;
+	load.avg_load = load.avg_load * CW_CAPACITY_SCALE / capacity;
+	return load;
+}
+
+/*
+ * Is `a` less loaded than the idlest remote group so far? With IDLEST_LOAD_AVG a
+ * group that wins by its load average leaves the runnable load to beat as it is.
+ */
+static inline bool less_loaded(const struct cw_sys *sys, const struct cw_load_margin *margin,
+			       const struct cw_group_load *a, struct cw_group_load *idlest)
+{
+	if (!sched_feat(sys, CW_FEAT_IDLEST_LOAD_AVG)) {
+		if (a->runnable_load >= idlest->runnable_load)
+			return false;
+		*idlest = *a;
+		return true;
+	}
+	if (idlest->runnable_load > a->runnable_load + margin->load) {
+		*idlest = *a;
+		return true;
+	}
+	if (a->runnable_load >= idlest->runnable_load + margin->load ||
+	    100 * idlest->avg_load <= margin->pct * a->avg_load)
+		return false;
+	idlest->avg_load = a->avg_load;
+	return true;
+}
+
+/* Is the local group not noticeably more loaded than the idlest remote one? */
+static inline bool local_load_wins(const struct cw_sys *sys, const struct cw_load_margin *margin,
+				   const struct cw_group_load *local,
+				   const struct cw_group_load *idlest)
+{
+	if (!sched_feat(sys, CW_FEAT_IDLEST_LOAD_AVG))
+		return 100 * local->runnable_load < margin->pct * idlest->runnable_load;
+	if (idlest->runnable_load > local->runnable_load + margin->load)
+		return true;
+	return local->runnable_load < idlest->runnable_load + margin->load &&
+	       100 * local->avg_load < margin->pct * idlest->avg_load;
+}
+
+/* The group of domain `level` of `cpu` to move to, or NULL to stay in the CPU's own. */
+static inline struct cw_group *find_idlest_group_by_load(struct cw_sys *sys,
+							 const struct cw_wakeup *w,
+							 struct cw_decision *d, s32 cpu, u32 level)
+{
+	struct cw_domain *sd = cpu_domain(sys, cpu, level);
+	struct cw_group *idlest = NULL, *roomiest = NULL, *group;
+	struct cw_group_load idlest_load = { .runnable_load = ~0ULL }, local = { 0 };
+	u64 enough = task_util(w->p) / 2, most_spare = 0;
+	struct cw_load_margin margin;
+	u32 start, i;
+
+	if (!sd || level >= CW_MAX_LEVELS)
+		return NULL;
+	margin = load_margin(sd);
+	start = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
+	for (i = 0; (group = group_in_ring(sys, sd, start, i)); i++) {
+		struct cw_group_load load;
+
+		if (!cpumask_intersects(sys, &group->span, w->cpus_ptr))
+			continue;
+		d->groups_scanned++;
+		d->cpus_scanned += group->weight;
+		load = group_load(sys, w, group);
+		if (cpumask_test_cpu(cpu, &group->span)) {
+			local = load;
+			continue;
+		}
+		if (less_loaded(sys, &margin, &load, &idlest_load))
+			idlest = group;
+		if (load.max_spare_cap > most_spare) {
+			most_spare = load.max_spare_cap;
+			roomiest = group;
+		}
+	}
+	/* half of what the task uses is room enough; a new task's use is not known yet */
+	if (!(w->wake_flags & WF_FORK)) {
+		if (local.max_spare_cap > enough &&
+		    margin.pct * local.max_spare_cap > 100 * most_spare)
+			return NULL;
+		if (most_spare > enough)
+			return roomiest;
+	}
+	return idlest && !local_load_wins(sys, &margin, &local, &idlest_load) ? idlest : NULL;
+}
+
+#endif /* CW_IDLEST_LOAD_H */
