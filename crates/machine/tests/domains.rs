@@ -187,6 +187,21 @@ fn asymmetric_capacities() {
         .collect();
     assert_eq!(capacities, [(2048, 1024, 1024), (4 * 446, 446, 446)]);
 
+    let wake = |kernel: (u32, u32), spec: &str, cpu: usize| {
+        let names = KernelStyle::new(kernel.0, kernel.1);
+        let options = DomainOptions { names, ..Default::default() };
+        let topology = Topology::build(&Machine::load(spec).unwrap(), &options).unwrap();
+        let flags = topology.domains_of(cpu).map(|d| d.flags.contains(SdFlags::BALANCE_WAKE));
+        flags.collect::<Vec<_>>()
+    };
+    for (kernel, expected) in
+        [((4, 8), false), ((4, 9), true), ((5, 5), true), ((5, 6), true), ((5, 7), false)]
+    {
+        assert_eq!(wake(kernel, "juno-r0", 0), [expected; 2], "{kernel:?}");
+        assert_eq!(wake(kernel, "pixel3", 7), [expected], "{kernel:?}");
+        assert_eq!(wake(kernel, "4c", 0), [false], "{kernel:?}");
+    }
+
     let pixel3 = build("pixel3");
     assert_eq!(levels(&pixel3, 0), [("MC", 2)]);
     assert!(domain(&pixel3, 0, 0).flags.contains(both | SdFlags::SHARE_LLC));

@@ -139,7 +139,13 @@ pub(super) fn chain(
             }
         }
         let spans_all = domain.span.len() == machine.nr_cpus();
+        let full = domain.flags.contains(SdFlags::ASYM_CPUCAPACITY_FULL);
+        let lowest_full =
+            full && !chain.last().is_some_and(|d| d.flags.contains(SdFlags::ASYM_CPUCAPACITY_FULL));
         chain.push(domain);
+        if lowest_full && style.balances_wakeups_of_asymmetry() {
+            chain.iter_mut().for_each(|d| d.flags |= SdFlags::BALANCE_WAKE);
+        }
         if spans_all {
             break;
         }

@@ -57,6 +57,12 @@ impl KernelStyle {
         !self.since(7, 0)
     }
 
+    /// Whether the lowest domain that has CPUs of all capacities, and those below it, have
+    /// `SD_BALANCE_WAKE`: from 4.9 (commit 9ee1cda5ee25) to 5.6 (removed by seed 004's series).
+    pub(super) fn balances_wakeups_of_asymmetry(self) -> bool {
+        self.since(4, 9) && !self.since(5, 7)
+    }
+
     /// Name of the package level: `PKG` since 6.7, `DIE` before.
     pub(super) fn package_name(self) -> &'static str {
         if self.since(6, 7) { "PKG" } else { "DIE" }
