@@ -282,6 +282,7 @@ enum cw_note {
 	CW_NOTE_BIAS_NO_CACHE = 1 << 7, /* WAKEUP_BIAS_PREV: prev shares no cache with target */
 	CW_NOTE_BIAS_NO_SPARE = 1 << 8, /* WAKEUP_BIAS_PREV: prev neither idle nor with spare capacity */
 	CW_NOTE_WAKE_AFFINE_TRIED = 1 << 9,
+	CW_NOTE_WAKE_CAP = 1 << 10, /* wake_affine not tried: a CPU is too small for the task */
 };
 
 /* The decision record: the one account of a decision that every host and report uses. */
@@ -327,6 +328,8 @@ struct cw_sys {
 	u32 cluster_present; /* some domain has SD_CLUSTER */
 	u32 tick_ns; /* a jiffy: 1 s / HZ; balance intervals are counted in these */
 	u32 asym_present; /* some domain has SD_ASYM_CPUCAPACITY */
+	u32 max_cpu_capacity; /* capacity_orig of the biggest CPU */
+	u32 pad;
 	u64 features; /* bit i: enum cw_feature */
 	s64 tunable[CW_NR_TUNABLES];
 	struct cw_cpu cpu[CW_MAX_CPUS];

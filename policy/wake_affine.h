@@ -41,6 +41,24 @@ static inline bool wake_wide(struct cw_sys *sys, const struct cw_wakeup *w)
 	return few >= factor && many >= few * factor;
 }
 
+/*
+ * WAKE_CAP, seed 004's before: is the task too big for the smaller of the waker's
+ * and the previous CPU, where CPUs differ by an eighth or more of the biggest?
+ */
+static inline bool wake_cap(struct cw_sys *sys, const struct cw_wakeup *w)
+{
+	u32 this_cap = arch_scale_cpu_capacity(sys, w->this_cpu);
+	u32 prev_cap = arch_scale_cpu_capacity(sys, w->prev_cpu);
+	u32 min_cap = this_cap < prev_cap ? this_cap : prev_cap;
+
+	if (!sched_feat(sys, CW_FEAT_WAKE_CAP) || !sys->asym_present)
+		return false;
+	if (min_cap + sys->max_cpu_capacity / 8 > sys->max_cpu_capacity)
+		return false;
+	sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
+	return !fits_capacity(sys, task_util_est(w->p), min_cap);
+}
+
 /* By idleness now: the waker's CPU, the previous one, or -1 if that tells nothing. */
 static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w)
 {

@@ -26,12 +26,12 @@ static inline s32 decide(struct cw_decision *d, s32 cpu, enum cw_reason reason)
 
 /*
  * Is `cpu` big enough for the task, and all of its core idle? Asked only on
- * machines whose CPUs differ in capacity.
+ * machines whose CPUs differ in capacity, by kernels that ask (ASYM_WAKE_FITS).
  */
 static inline bool asym_fits_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 				 struct cw_decision *d, s32 cpu)
 {
-	if (!sys->asym_present)
+	if (!sys->asym_present || !sched_feat(sys, CW_FEAT_ASYM_WAKE_FITS))
 		return true;
 	if (!task_fits_cpu(sys, w->p, cpu)) {
 		d->notes |= CW_NOTE_NO_FIT;
@@ -126,11 +126,29 @@ static inline s32 search_llc(struct cw_sys *sys, const struct cw_wakeup *w, stru
 	return select_idle_cpu(sys, w, d, has_idle_core, target);
 }
 
+/*
+ * The domain of CPUs of different capacities in which a wakeup searches for one
+ * that is big enough; NULL where they are alike, or if the kernel does not search.
+ */
+static inline const struct cw_domain *wake_asym_sd(struct cw_sys *sys, s32 target)
+{
+	return sched_feat(sys, CW_FEAT_ASYM_WAKE_SCAN) ? sd_asym_cpucapacity(sys, target) : NULL;
+}
+
+/* The search of `asym_sd` ends the search for an idle CPU, whatever it finds. */
+static inline s32 search_asym(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
+			      const struct cw_domain *asym_sd, s32 target)
+{
+	s32 cpu = select_idle_capacity(sys, w, d, asym_sd, target);
+
+	return cpu >= 0 ? cpu : decide(d, target, CW_REASON_TARGET_BUSY);
+}
+
 /* An idle CPU near `target`, or what comes next best. */
 static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup *w,
 				      struct cw_decision *d, s32 target)
 {
-	const struct cw_domain *asym_sd = sd_asym_cpucapacity(sys, target);
+	const struct cw_domain *asym_sd = wake_asym_sd(sys, target);
 	const struct cw_domain *llc;
 	bool bias = sched_feat(sys, CW_FEAT_WAKEUP_BIAS_PREV);
 	s32 prev = w->prev_cpu, prev_aff = -1, recent, cpu;
@@ -139,6 +157,8 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 		sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
 	if (bias && bias_prev(sys, w, d, target))
 		return decide(d, prev, CW_REASON_BIAS_PREV);
+	if (asym_sd && !sched_feat(sys, CW_FEAT_ASYM_WAKE_FITS))
+		return search_asym(sys, w, d, asym_sd, target);
 	if (choose_idle_cpu(sys, target, w->p) && asym_fits_cpu(sys, w, d, target))
 		return decide(d, target, CW_REASON_TARGET_IDLE);
 	if (!bias && idle_candidate(sys, w, d, prev, target)) {
@@ -151,10 +171,8 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	recent = take_recent_used_cpu(sys, w, d, target);
 	if (recent >= 0 && same_cluster(sys, recent, target))
 		return decide(d, recent, CW_REASON_RECENT_IDLE);
-	if (asym_sd) {
-		cpu = select_idle_capacity(sys, w, d, asym_sd, target);
-		return cpu >= 0 ? cpu : decide(d, target, CW_REASON_TARGET_BUSY);
-	}
+	if (asym_sd)
+		return search_asym(sys, w, d, asym_sd, target);
 	llc = sd_llc(sys, target);
 	if (!llc)
 		return decide(d, target, CW_REASON_TARGET_BUSY);
@@ -171,11 +189,15 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	return decide(d, target, CW_REASON_TARGET_BUSY);
 }
 
-/* May the waker's CPU be the target? */
+/* May the waker's CPU be the target? If not, domains with SD_BALANCE_WAKE place the task. */
 static inline bool want_affine(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
 {
 	if (wake_wide(sys, w)) {
 		d->notes |= CW_NOTE_WAKE_WIDE;
+		return false;
+	}
+	if (wake_cap(sys, w)) {
+		d->notes |= CW_NOTE_WAKE_CAP;
 		return false;
 	}
 	if (cpumask_test_cpu(w->this_cpu, w->cpus_ptr))

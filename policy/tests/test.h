@@ -198,6 +198,7 @@ static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_le
 	sys.features = defaults;
 	memcpy(sys.tunable, tunables, sizeof(tunables));
 	sys.smt_present = threads > 1;
+	sys.max_cpu_capacity = CW_CAPACITY_SCALE;
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
 		struct cw_cpu *rq = &sys.cpu[cpu];
 		s32 core = (s32)(cpu - cpu % threads);

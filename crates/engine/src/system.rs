@@ -51,6 +51,7 @@ pub(crate) fn build(
     sys.mask_words = machine.nr_cpus().div_ceil(64).min(MASK_WORDS) as u32;
     sys.nr_llcs = machine.nr_llcs() as u32;
     sys.tick_ns = 1_000_000_000 / machine.hz;
+    sys.max_cpu_capacity = machine.cpus.iter().map(|cpu| cpu.capacity).max().unwrap_or(0);
     sys.features = settings.features;
     sys.tunable = settings.tunables;
     let first_group = add_domains(&mut sys, machine, topology);

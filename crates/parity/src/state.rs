@@ -68,6 +68,7 @@ impl State {
             let llc = *llcs.entry(recorded.head.llc_id).or_insert(next);
             self.sys.smt_mask[cpu] = mask(&recorded.core);
             self.sys.smt_present |= u32::from(recorded.core.len() > 1);
+            self.sys.max_cpu_capacity = self.sys.max_cpu_capacity.max(recorded.head.capacity_orig);
             let rq = &mut self.sys.cpu[cpu];
             rq.capacity_orig = recorded.head.capacity_orig;
             rq.llc = llc;

@@ -346,6 +346,8 @@ pub struct Sys {
     pub cluster_present: u32,
     pub tick_ns: u32,
     pub asym_present: u32,
+    pub max_cpu_capacity: u32,
+    pub pad: u32,
     pub features: u64,
     pub tunable: [i64; NR_TUNABLES],
     pub cpu: [Cpu; MAX_CPUS],
