@@ -1,8 +1,10 @@
 //! The policy's state of a machine, as it is before the first task.
 
 use coreward_machine::{Machine, SdFlags, Topology};
-use coreward_policy::layout::{MASK_WORDS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NONE};
-use coreward_policy::{CpuMask, CpuSd, Domain, Group, Llc, System, Tunable};
+use coreward_policy::layout::{
+    MASK_WORDS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NONE, SD_BALANCE_NEWIDLE, SD_BALANCE_WAKE,
+};
+use coreward_policy::{CpuMask, CpuSd, Domain, Feature, Group, Llc, System, Tunable};
 
 /// A machine that the policy has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +64,9 @@ pub(crate) fn build(
             return Err(TooLarge::Levels(levels));
         }
         add_cpu(&mut sys, machine, topology, &first_group, cpu);
+        if sys.sched_feat(Feature::WAKE_CAP) {
+            balance_wakeups(&mut sys, cpu);
+        }
         sys.cpu[cpu].avg.last_update_time = now;
         sys.runnable_load[cpu].last_update_time = now;
         sys.cpu_sd[cpu].iter_mut().for_each(|sd| sd.newidle_stamp = now);
@@ -74,7 +79,8 @@ fn add_domains(sys: &mut System, machine: &Machine, topology: &Topology) -> Vec<
     let mut next = 0;
     let mut first_group = Vec::new();
     for (i, d) in topology.domains.iter().enumerate() {
-        let flags = d.flags.bits();
+        // what places wakeups by load follows WAKE_CAP, whatever kernel the domains are of
+        let flags = (d.flags & !SdFlags::BALANCE_WAKE).bits();
         let llc = if d.flags.contains(SdFlags::SHARE_LLC) {
             d.span.first().map_or(NONE, |cpu| machine.cpus[cpu].llc as u32)
         } else {
@@ -128,6 +134,20 @@ fn add_llcs(sys: &mut System, machine: &Machine) {
         let weight = sys.llc[llc].weight;
         // an idle machine: everything may be looked at, and every core is idle
         sys.llc[llc] = Llc { has_idle_cores: 1, nr_idle_scan: weight, ..sys.llc[llc] };
+    }
+}
+
+/// Lets the lowest domain of `cpu` that has CPUs of all capacities, and those below it, place
+/// wakeups, but where `relax_domain_level` forbids that together with newidle balance.
+fn balance_wakeups(sys: &mut System, cpu: usize) {
+    let levels = sys.cpu[cpu].nr_sd as usize;
+    let chain: Vec<_> = sys.cpu_sd[cpu][..levels].iter().map(|sd| sd.domain).collect();
+    let Some(top) = chain.iter().position(|&sd| sd == sys.cpu[cpu].asym_sd) else { return };
+    for &domain in &chain[..=top] {
+        let flags = &mut sys.domain[domain as usize].flags;
+        if *flags & SD_BALANCE_NEWIDLE != 0 {
+            *flags |= SD_BALANCE_WAKE;
+        }
     }
 }
 
