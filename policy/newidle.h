@@ -102,9 +102,10 @@ struct cw_newidle {
 
 /*
  * The CPU has nothing to run. Returns whether to search at all: not if a wakeup
- * is on its way here, if no runqueue of the machine has a task that waits, or
- * if even the lowest domain costs more time than the CPU is usually idle. The dice
- * of the walk come from `random`.
+ * is on its way here, if no runqueue of the machine has a task that waits, if
+ * even the lowest domain costs more time than the CPU is usually idle, or, under
+ * NEWIDLE_MIN_IDLE, if that is less than migration_cost_ns whatever it costs. The
+ * dice of the walk come from `random`.
  */
 static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
 				 u32 random)
@@ -125,6 +126,9 @@ static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s3
 	/* Before the search: its time counts as idle time. */
 	rq->idle_stamp = now;
 	if (!sys->overloaded)
+		return false;
+	if (sched_feat(sys, CW_FEAT_NEWIDLE_MIN_IDLE) &&
+	    (s64)rq->avg_idle < tunable(sys, CW_TUNE_migration_cost_ns))
 		return false;
 	return !rq->nr_sd || rq->avg_idle >= cpu_sd(sys, cpu, 0)->max_newidle_lb_cost;
 }

@@ -47,6 +47,28 @@ static void test_begin(void)
 	CHECK_EQ(rq->idle_stamp, 0);
 }
 
+/* Seed 002's regression: until 5.15 a CPU that is usually idle for less than 500 us does not search. */
+static void test_min_idle(void)
+{
+	setup();
+	rq->avg_idle = 499999;
+	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
+	set_feature(CW_FEAT_NEWIDLE_MIN_IDLE, true);
+	CHECK(!newidle_begin(&sys, &walk, 0, 5000, 0));
+	CHECK_EQ(rq->idle_stamp, 5000);
+	rq->avg_idle = 500000;
+	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
+	/* sched_migration_cost is a sysctl */
+	sys.tunable[CW_TUNE_migration_cost_ns] = 500001;
+	CHECK(!newidle_begin(&sys, &walk, 0, 5000, 0));
+	/* nor does it search where it would cost too much */
+	sys.tunable[CW_TUNE_migration_cost_ns] = 0;
+	rq->avg_idle = 29999;
+	CHECK(!newidle_begin(&sys, &walk, 0, 5000, 0));
+	rq->avg_idle = 30000;
+	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
+}
+
 static void test_walk(void)
 {
 	/* Both domains: 40 spent + 60 = 100 us, no more than usual. */
@@ -310,6 +332,7 @@ int main(void)
 	test_dice();
 	test_rate();
 	test_begin();
+	test_min_idle();
 	test_walk();
 	test_relaxed();
 	test_cost();
