@@ -4,7 +4,8 @@
  * and what follows when affinity is in the way.
  *
  * Not modelled: the node or cache that a task prefers under NUMA balancing or
- * SCHED_CACHE, which only the choice of the source heeds; bandwidth throttling,
+ * SCHED_CACHE, which only the choice of the source heeds (under CACHE_AWARE_HOT
+ * task_hot() does); bandwidth throttling,
  * core scheduling and buddies, which are off in a default kernel's root group.
  */
 #ifndef CW_DETACH_H
@@ -21,8 +22,9 @@ enum cw_detach {
 
 /*
  * Is the task's working set still in the cache? It ran less than
- * migration_cost_ns ago. SMT siblings share all caches. Tasks of policy
- * SCHED_IDLE do not matter.
+ * migration_cost_ns ago, or the cache is the one that its process prefers
+ * (CACHE_AWARE_HOT). SMT siblings share all caches. Tasks of policy SCHED_IDLE do
+ * not matter, and with a cost of 0 nothing does.
  */
 static inline bool task_hot(struct cw_sys *sys, const struct cw_balance *env,
 			    const struct cw_task *p)
@@ -33,7 +35,9 @@ static inline bool task_hot(struct cw_sys *sys, const struct cw_balance *env,
 		return false;
 	if (env_domain(sys, env)->flags & SD_SHARE_CPUCAPACITY)
 		return false;
-	return cost && (s64)(env->now - p->exec_start) < cost;
+	if (!cost)
+		return false;
+	return cache_hot(sys, env, p) || (s64)(env->now - p->exec_start) < cost;
 }
 
 /* The task may not run on dst_cpu: note that, and another CPU of the group on which it may. */

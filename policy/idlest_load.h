@@ -96,10 +96,13 @@ static inline bool local_load_wins(const struct cw_sys *sys, const struct cw_loa
 	       100 * local->avg_load < margin->pct * idlest->avg_load;
 }
 
-/* The group of domain `level` of `cpu` to move to, or NULL to stay in the CPU's own. */
-static inline struct cw_group *find_idlest_group_by_load(struct cw_sys *sys,
-							 const struct cw_wakeup *w,
-							 struct cw_decision *d, s32 cpu, u32 level)
+/*
+ * The group of domain `level` of `cpu` to move to, or NULL to stay in the CPU's
+ * own. Not inlined, so that it has a BPF program's stack frame to itself.
+ */
+static __attribute__((noinline)) struct cw_group *
+find_idlest_group_by_load(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
+			  s32 cpu, u32 level)
 {
 	struct cw_domain *sd = cpu_domain(sys, cpu, level);
 	struct cw_group *idlest = NULL, *roomiest = NULL, *group;

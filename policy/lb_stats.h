@@ -7,6 +7,7 @@
 #define CW_LB_STATS_H
 
 #include "asym_packing.h"
+#include "cache_aware.h"
 #include "fbq.h"
 #include "interval.h"
 #include "lb_env.h"
@@ -124,6 +125,7 @@ static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const stru
 	}
 	sgs->group_type = group_classify(sd->imbalance_pct, group, sgs);
 	record_sg_llc_stats(sys, env, sgs, group);
+	update_sg_if_llc(sys, env, sgs, group);
 	if (sgs->group_type == group_overloaded)
 		sgs->avg_load = group_avg_load(sgs);
 }

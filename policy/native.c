@@ -8,6 +8,7 @@
 #include "outcome.h"
 #include "pelt.h"
 #include "periodic.h"
+#include "process.h"
 #include "runnable_load.h"
 #include "wakeup.h"
 
@@ -79,6 +80,32 @@ void cw_util_est_dequeue(const struct cw_sys *sys, struct cw_cpu *rq, const stru
 void cw_util_est_update(const struct cw_sys *sys, const struct cw_cpu *rq, struct cw_task *p)
 {
 	util_est_update(sys, rq, p);
+}
+
+void cw_process_init(const struct cw_sys *sys, struct cw_process *process, u64 now)
+{
+	process_init(sys, process, now);
+}
+
+void cw_account_process(struct cw_sys *sys, struct cw_process *process, s32 cpu, u64 delta,
+			u64 now)
+{
+	account_process(sys, process, cpu, delta, now);
+}
+
+bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 now)
+{
+	return process_tick(sys, process, now);
+}
+
+void cw_process_find_llc(struct cw_sys *sys, struct cw_process *process, u64 now)
+{
+	process_find_llc(sys, process, now);
+}
+
+void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process)
+{
+	task_cache_cpu(p, process);
 }
 
 s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
@@ -246,7 +273,8 @@ u64 cw_sizeof(u32 i)
 		sizeof(struct cw_llc),	    sizeof(struct cw_cpu_sd),	sizeof(struct cw_cpu),
 		sizeof(struct cw_task),	    sizeof(struct cw_wakeup),	sizeof(struct cw_decision),
 		sizeof(struct cw_sg_stats), sizeof(struct cw_sd_stats), sizeof(struct cw_balance),
-		sizeof(struct cw_newidle),  sizeof(struct cw_periodic), sizeof(struct cw_sys),
+		sizeof(struct cw_newidle),  sizeof(struct cw_periodic), sizeof(struct cw_runtime),
+		sizeof(struct cw_process),  sizeof(struct cw_sys),
 	};
 
 	return i < sizeof(sizes) / sizeof(sizes[0]) ? sizes[i] : 0;
@@ -262,7 +290,7 @@ u64 cw_last_offset(u32 i)
 		__builtin_offsetof(struct cw_cfs_rq, h_load),
 		__builtin_offsetof(struct cw_domain, nr_idle_scan),
 		__builtin_offsetof(struct cw_group, next_update),
-		__builtin_offsetof(struct cw_llc, util_avg),
+		__builtin_offsetof(struct cw_llc, nr_avg),
 		__builtin_offsetof(struct cw_cpu_sd, local_group),
 		__builtin_offsetof(struct cw_cpu, removed),
 		__builtin_offsetof(struct cw_task, avg),
@@ -273,6 +301,8 @@ u64 cw_last_offset(u32 i)
 		__builtin_offsetof(struct cw_balance, sds),
 		__builtin_offsetof(struct cw_newidle, stop),
 		__builtin_offsetof(struct cw_periodic, next_balance),
+		__builtin_offsetof(struct cw_runtime, epoch),
+		__builtin_offsetof(struct cw_process, runtime),
 		__builtin_offsetof(struct cw_sys, runnable_load),
 	};
 

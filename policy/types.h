@@ -130,7 +130,8 @@ struct cw_llc {
 	u32 weight; /* CPUs: sd_llc_size */
 	u32 domain; /* the LLC's top domain, CW_NONE if the LLC is one CPU */
 	u32 capacity; /* SCHED_CACHE: of its CPUs, when it was last balanced with others */
-	u64 util_avg; /* SCHED_CACHE: likewise, their utilisation */
+	u64 util_avg; /* SCHED_CACHE, CACHE_AWARE: likewise, their utilisation */
+	u64 nr_avg; /* CACHE_AWARE: average of their runnable tasks, over such balances */
 };
 
 /* One CPU's view of one of its domains: what balancing remembers. */
@@ -201,6 +202,8 @@ struct cw_task {
 	u32 flags; /* CW_TASK_* */
 	u32 max_allowed_capacity; /* capacity_orig of the biggest CPU that it may use: misfit */
 	s32 numa_preferred_nid; /* by NUMA balancing, else NUMA_NO_NODE */
+	s32 cache_cpu; /* with CW_TASK_CACHE_CPU: its process's cw_process.cache_cpu */
+	u32 nr_threads; /* of its process: CACHE_AWARE */
 	u32 pad;
 	struct cw_cfs_rq cfs_rq; /* with CW_TASK_CFS_RQ */
 	struct cw_avg avg;
@@ -212,6 +215,7 @@ enum cw_task_flag {
 	CW_TASK_CFS_RQ = 1 << 2, /* cfs_rq is known; without, the task counts on the CPU itself */
 	CW_TASK_DELAYED = 1 << 3, /* asleep, its dequeue is delayed (se.sched_delayed) */
 	CW_TASK_INELIGIBLE = 1 << 4, /* queued with negative lag: it had more than its share */
+	CW_TASK_CACHE_CPU = 1 << 5, /* its process prefers an LLC */
 };
 
 /* Wake flags, as the kernel's WF_*. */
@@ -221,6 +225,23 @@ enum cw_wake_flag {
 	WF_TTWU = SD_BALANCE_WAKE,
 	WF_SYNC = 0x10,
 	WF_CURRENT_CPU = 0x40,
+};
+
+/* What ran on one CPU, in ns; each epoch that has passed since `epoch` still has to halve it. */
+struct cw_runtime {
+	u64 runtime;
+	u64 epoch;
+};
+
+/*
+ * One process: where its threads ran lately, and the LLC that it prefers for
+ * that. process.h keeps it, its tasks carry copies of cache_cpu and nr_threads.
+ */
+struct cw_process {
+	s32 cache_cpu; /* the CPU that it occupies most of its preferred LLC, -1 without one */
+	u32 nr_threads;
+	u64 epoch; /* when it last looked for one */
+	struct cw_runtime runtime[CW_MAX_CPUS];
 };
 
 /* One placement to decide: a wakeup, a fork or an exec. */
@@ -283,6 +304,9 @@ enum cw_note {
 	CW_NOTE_BIAS_NO_SPARE = 1 << 8, /* WAKEUP_BIAS_PREV: prev neither idle nor with spare capacity */
 	CW_NOTE_WAKE_AFFINE_TRIED = 1 << 9,
 	CW_NOTE_WAKE_CAP = 1 << 10, /* wake_affine not tried: a CPU is too small for the task */
+	CW_NOTE_CACHE_CPU = 1 << 11, /* CACHE_AWARE_WAKEUP: the preferred LLC stands in for the previous CPU's */
+	CW_NOTE_CACHE_CROWDED = 1 << 12, /* CACHE_AWARE_WAKEUP: it does not, because it is crowded */
+	CW_NOTE_CACHE_NODE = 1 << 13, /* CACHE_AWARE_WAKEUP: it does not, because of the preferred NUMA node */
 };
 
 /* The decision record: the one account of a decision that every host and report uses. */
@@ -338,6 +362,7 @@ struct cw_sys {
 	struct cw_llc llc[CW_MAX_CPUS];
 	struct cw_domain domain[CW_MAX_DOMAINS];
 	struct cw_group group[CW_MAX_GROUPS];
+	struct cw_runtime runtime[CW_MAX_CPUS]; /* of all processes, for CACHE_AWARE: see process.h */
 	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: load of queued tasks; see runnable_load.h */
 };
 

@@ -11,6 +11,7 @@
 #ifndef CW_WAKEUP_H
 #define CW_WAKEUP_H
 
+#include "cache_aware.h"
 #include "forkexec.h"
 #include "select_idle.h"
 #include "topology.h"
@@ -248,15 +249,19 @@ static inline s32 find_cpu(struct cw_sys *sys, const struct cw_wakeup *w, struct
 static inline s32 select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w,
 				      struct cw_decision *d)
 {
+	struct cw_wakeup from = *w;
+
 	*d = (struct cw_decision){
 		.now = w->now,
 		.pid = w->p->pid,
 		.this_cpu = w->this_cpu,
 		.prev_cpu = w->prev_cpu,
-		.target = w->prev_cpu,
 		.event = w->wake_flags,
 	};
-	d->cpu = find_cpu(sys, w, d);
+	if (w->wake_flags & WF_TTWU)
+		from.prev_cpu = select_cache_cpu(sys, w, d);
+	d->target = from.prev_cpu;
+	d->cpu = find_cpu(sys, &from, d);
 	return d->cpu;
 }
 

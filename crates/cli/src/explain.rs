@@ -13,7 +13,7 @@ use crate::output;
 use crate::setup;
 
 /// What the bits of [`Decision::notes`] mean, lowest first: `enum cw_note` of `policy/types.h`.
-const NOTES: [(&str, &str); 11] = [
+const NOTES: [(&str, &str); 14] = [
     ("WA_IDLE", "wake_affine by WA_IDLE"),
     ("WA_WEIGHT", "wake_affine by WA_WEIGHT"),
     ("WAKE_WIDE", "wake_wide: wake_affine not tried"),
@@ -25,6 +25,9 @@ const NOTES: [(&str, &str); 11] = [
     ("BIAS_NO_SPARE", "no bias: previous CPU has no spare capacity"),
     ("WAKE_AFFINE_TRIED", "wake_affine tried"),
     ("WAKE_CAP", "wake_cap: the waker's or the previous CPU is too small"),
+    ("CACHE_CPU", "the LLC that the process prefers stands in for the previous one"),
+    ("CACHE_CROWDED", "the LLC that the process prefers is crowded"),
+    ("CACHE_NODE", "the LLC that the process prefers is not on the preferred node"),
 ];
 
 /// What balances are told apart by: `enum cw_balance_event` of `policy/lb_env.h`.

@@ -30,6 +30,7 @@ pub const TASK_SCHED_IDLE: u32 = 1 << 1;
 pub const TASK_CFS_RQ: u32 = 1 << 2;
 pub const TASK_DELAYED: u32 = 1 << 3;
 pub const TASK_INELIGIBLE: u32 = 1 << 4;
+pub const TASK_CACHE_CPU: u32 = 1 << 5;
 
 pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
 pub const WF_FORK: u32 = SD_BALANCE_FORK;
@@ -113,6 +114,7 @@ pub struct Llc {
     pub domain: u32,
     pub capacity: u32,
     pub util_avg: u64,
+    pub nr_avg: u64,
 }
 
 #[repr(C)]
@@ -183,9 +185,27 @@ pub struct Task {
     pub flags: u32,
     pub max_allowed_capacity: u32,
     pub numa_preferred_nid: i32,
+    pub cache_cpu: i32,
+    pub nr_threads: u32,
     pub pad: u32,
     pub cfs_rq: CfsRq,
     pub avg: Avg,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Runtime {
+    pub runtime: u64,
+    pub epoch: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub cache_cpu: i32,
+    pub nr_threads: u32,
+    pub epoch: u64,
+    pub runtime: [Runtime; MAX_CPUS],
 }
 
 #[repr(C)]
@@ -356,6 +376,7 @@ pub struct Sys {
     pub llc: [Llc; MAX_CPUS],
     pub domain: [Domain; MAX_DOMAINS],
     pub group: [Group; MAX_GROUPS],
+    pub runtime: [Runtime; MAX_CPUS],
     pub runnable_load: [Avg; MAX_CPUS],
 }
 
@@ -378,7 +399,7 @@ mod tests {
             (size_of::<CfsRq>(), offset_of!(CfsRq, h_load)),
             (size_of::<Domain>(), offset_of!(Domain, nr_idle_scan)),
             (size_of::<Group>(), offset_of!(Group, next_update)),
-            (size_of::<Llc>(), offset_of!(Llc, util_avg)),
+            (size_of::<Llc>(), offset_of!(Llc, nr_avg)),
             (size_of::<CpuSd>(), offset_of!(CpuSd, local_group)),
             (size_of::<Cpu>(), offset_of!(Cpu, removed)),
             (size_of::<Task>(), offset_of!(Task, avg)),
@@ -389,6 +410,8 @@ mod tests {
             (size_of::<Balance>(), offset_of!(Balance, sds)),
             (size_of::<Newidle>(), offset_of!(Newidle, stop)),
             (size_of::<Periodic>(), offset_of!(Periodic, next_balance)),
+            (size_of::<Runtime>(), offset_of!(Runtime, epoch)),
+            (size_of::<Process>(), offset_of!(Process, runtime)),
             (size_of::<Sys>(), offset_of!(Sys, runnable_load)),
         ];
         for (i, (size, offset)) in mirrors.iter().enumerate() {

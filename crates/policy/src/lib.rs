@@ -9,8 +9,8 @@ pub mod profile;
 mod system;
 
 pub use layout::{
-    Avg, Balance, Cpu, CpuMask, CpuSd, Decision, Domain, Group, Llc, Newidle, Periodic, SdStats, SgStats,
-    Sys, Task, Wakeup,
+    Avg, Balance, Cpu, CpuMask, CpuSd, Decision, Domain, Group, Llc, Newidle, Periodic, Process, Runtime,
+    SdStats, SgStats, Sys, Task, Wakeup,
 };
 pub use profile::{
     FEATURES, Feature, FeatureInfo, NR_TUNABLES, Profile, TUNABLES, Tunable, TunableInfo, default_tunables,

@@ -1,6 +1,6 @@
 //! A machine's policy state and the decisions on it.
 
-use crate::layout::{Avg, Balance, Cpu, CpuMask, Decision, Newidle, Periodic, Sys, Task, Wakeup};
+use crate::layout::{Avg, Balance, Cpu, CpuMask, Decision, Newidle, Periodic, Process, Sys, Task, Wakeup};
 use crate::profile::{Feature, Tunable};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::{CStr, c_char};
@@ -22,6 +22,11 @@ unsafe extern "C" {
     fn cw_util_est_dequeue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
     fn cw_util_est_update(sys: *const Sys, rq: *const Cpu, p: *mut Task);
     fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
+    fn cw_process_init(sys: *const Sys, process: *mut Process, now: u64);
+    fn cw_account_process(sys: *mut Sys, process: *mut Process, cpu: i32, delta: u64, now: u64);
+    fn cw_process_tick(sys: *const Sys, process: *mut Process, now: u64) -> bool;
+    fn cw_process_find_llc(sys: *mut Sys, process: *mut Process, now: u64);
+    fn cw_task_cache_cpu(p: *mut Task, process: *const Process);
     fn cw_update_idle_core(sys: *mut Sys, cpu: i32);
     fn cw_update_avg_idle(sys: *mut Sys, cpu: i32, now: u64);
     fn cw_update_misfit_status(sys: *mut Sys, p: *const Task, cpu: i32);
@@ -194,6 +199,39 @@ impl System {
     pub fn util_est_update(&self, cpu: usize, p: &mut Task) {
         // SAFETY: sys is only read.
         unsafe { cw_util_est_update(&*self.0, &self.0.cpu[cpu], p) }
+    }
+}
+
+/// The LLC that a process prefers (`policy/process.h`).
+impl System {
+    /// A process without a history. It has one thread; the host keeps `nr_threads`.
+    pub fn process_init(&self, process: &mut Process, now: u64) {
+        // SAFETY: exclusive reference to plain integers, sys is only read.
+        unsafe { cw_process_init(&*self.0, process, now) }
+    }
+
+    /// A thread of the process ran on `cpu` for `delta` ns until `now`.
+    pub fn account_process(&mut self, process: &mut Process, cpu: usize, delta: u64, now: u64) {
+        // SAFETY: exclusive references; C masks the CPU number.
+        unsafe { cw_account_process(&mut *self.0, process, cpu as i32, delta, now) }
+    }
+
+    /// From the tick of a CPU that runs a thread of it: is `process_find_llc` due?
+    pub fn process_tick(&self, process: &mut Process, now: u64) -> bool {
+        // SAFETY: as for process_init.
+        unsafe { cw_process_tick(&*self.0, process, now) }
+    }
+
+    /// Finds the LLC that the process occupies most.
+    pub fn process_find_llc(&mut self, process: &mut Process, now: u64) {
+        // SAFETY: exclusive references.
+        unsafe { cw_process_find_llc(&mut *self.0, process, now) }
+    }
+
+    /// Lets a task carry what its process prefers; None for a kernel thread.
+    pub fn task_cache_cpu(p: &mut Task, process: Option<&Process>) {
+        // SAFETY: as above; C accepts a null process.
+        unsafe { cw_task_cache_cpu(p, process.map_or(std::ptr::null(), |p| p)) }
     }
 }
 

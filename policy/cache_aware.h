@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CACHE_AWARE, seed 003's form of cache-aware placement (RFC of 2025): a wakeup
+ * goes to the last-level cache that its process prefers (process.h), and the
+ * balancer leaves the task there, unless the cache in question is crowded.
+ *
+ * Crowded is what the last balance between LLCs found, be it a while ago: until
+ * the next one, wakeups rush in although it has filled up.
+ */
+#ifndef CW_CACHE_AWARE_H
+#define CW_CACHE_AWARE_H
+
+#include "lb_env.h"
+
+/*
+ * May the task go to the LLC of `cpu`? Not if a quarter of its capacity is used
+ * or it has tasks for a third of its CPUs; but a process of fewer threads than
+ * these may always, except under CACHE_AWARE_CHECK_ALL.
+ */
+static inline bool valid_target_cpu(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
+{
+	const struct cw_llc *llc = llc_of(sys, cpu);
+	u64 capacity = (u64)llc->weight * CW_CAPACITY_SCALE;
+
+	if (llc->domain == CW_NONE)
+		return false;
+	if (p->nr_threads < llc->weight && !sched_feat(sys, CW_FEAT_CACHE_AWARE_CHECK_ALL))
+		return true;
+	return llc->util_avg * (u64)tunable(sys, CW_TUNE_cache_util_divisor) < capacity &&
+	       llc->nr_avg * (u64)tunable(sys, CW_TUNE_cache_running_divisor) < llc->weight;
+}
+
+/*
+ * Would the move take the task off the node that NUMA balancing wants it on,
+ * where not all tasks want to be? (migrate_degrades_locality(); faults by node
+ * are not modelled.)
+ */
+static inline bool leaves_preferred_node(struct cw_sys *sys, const struct cw_task *p, s32 src_cpu,
+					 s32 dst_cpu)
+{
+	const struct cw_cpu *src = cpu_rq(sys, src_cpu);
+
+	return src->node == p->numa_preferred_nid && src->node != cpu_rq(sys, dst_cpu)->node &&
+	       src->nr_running > src->nr_preferred_running;
+}
+
+/* The CPU that stands in for the previous one on a wakeup: in the preferred LLC, if that will do. */
+static inline s32 select_cache_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
+				   struct cw_decision *d)
+{
+	const struct cw_task *p = w->p;
+
+	if (!sched_feat(sys, CW_FEAT_CACHE_AWARE_WAKEUP))
+		return w->prev_cpu;
+	if (!(p->flags & CW_TASK_CACHE_CPU) || p->nr_cpus_allowed == 1 ||
+	    cpus_share_cache(sys, w->prev_cpu, p->cache_cpu))
+		return w->prev_cpu;
+	if (!valid_target_cpu(sys, p, p->cache_cpu)) {
+		d->notes |= CW_NOTE_CACHE_CROWDED;
+		return w->prev_cpu;
+	}
+	if (leaves_preferred_node(sys, p, w->prev_cpu, p->cache_cpu)) {
+		d->notes |= CW_NOTE_CACHE_NODE;
+		return w->prev_cpu;
+	}
+	d->notes |= CW_NOTE_CACHE_CPU;
+	return p->cache_cpu;
+}
+
+/*
+ * Is the task hot because it is in its preferred LLC? As the RFC has it, only
+ * while the LLC of dst_cpu is crowded: a task may leave for one that is not.
+ */
+static inline bool cache_hot(struct cw_sys *sys, const struct cw_balance *env,
+			     const struct cw_task *p)
+{
+	return sched_feat(sys, CW_FEAT_CACHE_AWARE_HOT) && p->flags & CW_TASK_CACHE_CPU &&
+	       cpus_share_cache(sys, env->src_cpu, p->cache_cpu) &&
+	       !cpus_share_cache(sys, env->src_cpu, env->dst_cpu) &&
+	       !valid_target_cpu(sys, p, env->dst_cpu);
+}
+
+/*
+ * Save how busy the group is, if it is an LLC of a domain of several: its
+ * utilisation as it is, its tasks as an average that moves 1/8 of the way,
+ * rounded towards where it is: it stays up to 7 tasks away. Newidle balance saves
+ * nothing.
+ */
+static inline void update_sg_if_llc(struct cw_sys *sys, const struct cw_balance *env,
+				    const struct cw_sg_stats *sgs, const struct cw_group *group)
+{
+	struct cw_llc *llc = llc_of(sys, cpumask_first(sys, &group->span));
+	u32 child;
+
+	if (!sched_feat(sys, CW_FEAT_CACHE_AWARE_WAKEUP) &&
+	    !sched_feat(sys, CW_FEAT_CACHE_AWARE_HOT))
+		return;
+	if (env->idle == CW_NEWLY_IDLE || !env->level || llc->domain == CW_NONE)
+		return;
+	child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1))->flags;
+	if (!(child & SD_SHARE_LLC) || env_domain(sys, env)->flags & SD_SHARE_LLC)
+		return;
+	llc->util_avg = sgs->group_util;
+	if (sgs->sum_nr_running > llc->nr_avg)
+		llc->nr_avg += (sgs->sum_nr_running - llc->nr_avg) / 8;
+	else
+		llc->nr_avg -= (llc->nr_avg - sgs->sum_nr_running) / 8;
+}
+
+#endif /* CW_CACHE_AWARE_H */
