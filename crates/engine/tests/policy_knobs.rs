@@ -36,13 +36,30 @@ fn asymmetric(machine: &str, workload: Workload) -> Setup {
 }
 
 /// Features that act on what simulated tasks never are: SCHED_IDLE, kept off CPUs, or fond
-/// of a cache; or hardly ever, as balancing takes first those that have waited, which are
+/// of a cache (the engine does not tell the policy yet which one a process prefers); or hardly ever, as balancing takes first those that have waited, which are
 /// eligible. Their cases are states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 5] =
-    ["DST_GROUP_ALLOWED", "SCHED_IDLE_AVOIDS_PEERS", "SIS_KEEP_IDLE_CORES", "SCHED_CACHE", "LB_ELIGIBLE"];
+const NOT_SIMULATED: [&str; 8] = [
+    "DST_GROUP_ALLOWED",
+    "SCHED_IDLE_AVOIDS_PEERS",
+    "SIS_KEEP_IDLE_CORES",
+    "SCHED_CACHE",
+    "LB_ELIGIBLE",
+    "CACHE_AWARE_WAKEUP",
+    "CACHE_AWARE_HOT",
+    "CACHE_AWARE_CHECK_ALL",
+];
 
-/// Those of SCHED_CACHE.
-const TUNABLES_NOT_SIMULATED: [&str; 2] = ["llc_overaggr_pct", "llc_imb_pct"];
+/// Those of SCHED_CACHE and CACHE_AWARE.
+const TUNABLES_NOT_SIMULATED: [&str; 8] = [
+    "llc_overaggr_pct",
+    "llc_imb_pct",
+    "cache_util_divisor",
+    "cache_running_divisor",
+    "llc_epoch_period",
+    "llc_epoch_affinity_timeout",
+    "llc_min_occupancy",
+    "llc_switch_pct",
+];
 
 /// Where each feature matters.
 fn feature_case(name: &str) -> Option<Setup> {
@@ -76,6 +93,14 @@ fn feature_case(name: &str) -> Option<Setup> {
         "ILB_IDLE_CORE" => Setup::new("2l4c2t", uneven()),
         // misfits on little cores, and big cores that are half busy
         "ASYM_LB" => asymmetric("4l2c2t", spinners(14, 60_000_000)),
+        "IDLEST_BY_LOAD" => crowd("2l4c2t"),
+        // threads are forked one after the other and soon sleep
+        "IDLEST_LOAD_AVG" => crowd("2l4c2t").profile("linux-4.8"),
+        // wakeups of tasks that are too big for a little core
+        "WAKE_CAP" => asymmetric("2l2c", uneven()).profile("linux-5.5"),
+        "ASYM_WAKE_SCAN" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
+        "ASYM_WAKE_FITS" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
+        "NEWIDLE_MIN_IDLE" => crowd("2l4c2t"),
         _ => return None,
     })
 }
