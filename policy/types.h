@@ -304,9 +304,9 @@ enum cw_note {
 	CW_NOTE_BIAS_NO_SPARE = 1 << 8, /* WAKEUP_BIAS_PREV: prev neither idle nor with spare capacity */
 	CW_NOTE_WAKE_AFFINE_TRIED = 1 << 9,
 	CW_NOTE_WAKE_CAP = 1 << 10, /* wake_affine not tried: a CPU is too small for the task */
-	CW_NOTE_CACHE_CPU = 1 << 11, /* CACHE_AWARE_WAKEUP: the preferred LLC stands in for the previous CPU's */
-	CW_NOTE_CACHE_CROWDED = 1 << 12, /* CACHE_AWARE_WAKEUP: it does not, because it is crowded */
-	CW_NOTE_CACHE_NODE = 1 << 13, /* CACHE_AWARE_WAKEUP: it does not, because of the preferred NUMA node */
+	CW_NOTE_CACHE_CPU = 1 << 11, /* CACHE_AWARE_WAKEUP: cache_cpu stands in for prev_cpu */
+	CW_NOTE_CACHE_CROWDED = 1 << 12, /* CACHE_AWARE_WAKEUP: not so, its LLC is crowded */
+	CW_NOTE_CACHE_NODE = 1 << 13, /* CACHE_AWARE_WAKEUP: not so, prev_cpu is on the node */
 };
 
 /* The decision record: the one account of a decision that every host and report uses. */
@@ -362,8 +362,8 @@ struct cw_sys {
 	struct cw_llc llc[CW_MAX_CPUS];
 	struct cw_domain domain[CW_MAX_DOMAINS];
 	struct cw_group group[CW_MAX_GROUPS];
-	struct cw_runtime runtime[CW_MAX_CPUS]; /* of all processes, for CACHE_AWARE: see process.h */
-	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: load of queued tasks; see runnable_load.h */
+	struct cw_runtime runtime[CW_MAX_CPUS]; /* CACHE_AWARE: of all processes */
+	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: of queued tasks */
 };
 
 static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)

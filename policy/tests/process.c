@@ -75,7 +75,8 @@ static void test_occupancy(void)
 	ran(5, 2000, 4000);
 	CHECK_EQ(cpu_occupancy(&sys, &process, 4, 0), (1 << 18) - 1); /* a quarter, by 1 ns less */
 	CHECK_EQ(cpu_occupancy(&sys, &process, 6, 0), 0);
-	CHECK_EQ(llc_occupancy(&sys, &process, sd_llc(&sys, 4), 0, &most), ((1 << 18) + (1 << 19) - 2) / 4);
+	CHECK_EQ(llc_occupancy(&sys, &process, sd_llc(&sys, 4), 0, &most),
+		 ((1 << 18) + (1 << 19) - 2) / 4);
 	CHECK_EQ(most, 5);
 	/* an epoch later both have decayed, and the part is the same */
 	CHECK_EQ(cpu_occupancy(&sys, &process, 4, 1), (1 << 18) - 1);
