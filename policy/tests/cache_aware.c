@@ -227,7 +227,16 @@ static void test_saved(void)
 	find(0, 1, CW_IDLE);
 	CHECK_EQ(there->nr_avg, 23);
 
+	/* SMT cores are groups of a domain that shares the cache: nothing of theirs is saved */
+	SYS_BALANCE(8, SPREAD_SMT(2), SPREAD_MC(8));
+	set_feature(CW_FEAT_CACHE_AWARE_WAKEUP, true);
+	make_tasks_on(0, 7, 1, 1024, 300, 300);
+	find(0, 1, CW_IDLE);
+	CHECK_EQ(sys.llc[0].util_avg, 0);
+
 	/* one feature is enough, none saves nothing */
+	setup();
+	make_tasks_on(4, 7, 4, 4096, 300, 300);
 	set_feature(CW_FEAT_CACHE_AWARE_WAKEUP, false);
 	there->util_avg = 7;
 	find(0, 1, CW_IDLE);

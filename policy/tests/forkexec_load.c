@@ -190,6 +190,11 @@ static void test_spare_capacity(void)
 		load(0, 9999, 9999);
 		CHECK_EQ(place(), 0);
 	}
+	/* of two with as much room the first */
+	setup(WF_EXEC, true);
+	make_idle(2);
+	make_idle(3);
+	CHECK_EQ(place(), 2);
 	/* the task's own part of its CPU is room for it: 108 * (1024 - (275 - 200)) > 100 * 1024 */
 	setup(WF_EXEC, false);
 	set_feature(CW_FEAT_UTIL_EST, false);

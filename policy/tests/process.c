@@ -106,6 +106,12 @@ static void test_find(void)
 	sys.tunable[CW_TUNE_llc_min_occupancy] = 31;
 	CHECK_EQ(find_llc(9 * ms), 5);
 
+	/* exactly 1/32: 512 of 4095 + 1 ns on one of four CPUs */
+	setup();
+	account_process(&sys, &process, 5, 512, 9 * ms);
+	account_process(&sys, &other, 5, 4095 - 512, 9 * ms);
+	CHECK_EQ(find_llc(9 * ms), 5);
+
 	/* CPUs that share no cache */
 	SYS_LEVELS(8, LEVEL_PKG(8));
 	process_init(&sys, &process, 0);
