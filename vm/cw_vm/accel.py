@@ -30,7 +30,19 @@ def _boots_with_kvm(kernel: packages.Kernel) -> bool:
         initramfs = Path(scratch) / "initramfs"
         initramfs.write_bytes(archive.bytes())
         line = f"console={console('amd64')} panic=-1"
-        arguments = [qemu.program("amd64"), "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-smp", "2", "-m", "512"]
+        arguments = [
+            qemu.program("amd64"),
+            "-machine",
+            "q35",
+            "-accel",
+            "kvm",
+            "-cpu",
+            "host",
+            "-smp",
+            "2",
+            "-m",
+            "512",
+        ]
         arguments += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"]
         arguments += ["-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", line]
         try:

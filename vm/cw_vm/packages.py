@@ -107,14 +107,18 @@ class Apt:
 
     def closure(self, packages: list[str]) -> list[str]:
         """The packages and all that they depend on."""
-        text = self._run("apt-get", "-qq", "install", "--print-uris", "--no-install-recommends", "-y", *packages)
+        text = self._run(
+            "apt-get", "-qq", "install", "--print-uris", "--no-install-recommends", "-y", *packages
+        )
         return sorted({line.split()[1].split("_")[0] for line in text.splitlines() if line.startswith("'")})
 
 
 def _newest(names: list[str], series: str, arch: str) -> str:
     """The newest kernel among package names, as a release; empty if there is none."""
     pattern = re.compile(rf"linux-(?:image|binary)-({re.escape(series)}[.\d]*\S*-{arch})$")
-    found = {match[1] for name in names if (match := pattern.match(name)) and not _OTHER_FLAVOURS.search(name)}
+    found = {
+        match[1] for name in names if (match := pattern.match(name)) and not _OTHER_FLAVOURS.search(name)
+    }
     exact = {release for release in found if re.match(rf"{re.escape(series)}(?![\d])", release)}
     return max(exact, key=lambda r: [int(n) for n in re.findall(r"\d+", r.split(f"-{arch}")[0])], default="")
 

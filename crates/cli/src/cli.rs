@@ -73,7 +73,7 @@ pub(crate) struct Domains {
     /// Print names and flags as this kernel does
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
-    /// A kernel built without CONFIG_SCHED_CLUSTER, as Debian's 6.12 for arm64 is
+    /// Take the kernel as built without CONFIG_SCHED_CLUSTER, as Debian's 6.12 for arm64 is [default: with]
     #[arg(long)]
     pub(crate) no_sched_cluster: bool,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
