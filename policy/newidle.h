@@ -47,21 +47,23 @@ static inline void update_avg_idle(struct cw_sys *sys, s32 cpu, u64 now)
  * NI_RANDOM: count a newidle balance of the domain, and what it was worth: a
  * balance that the dice lets through once in n times counts n when it succeeds.
  * Under NI_RATE domains that are balanced seldom are let through more often: a
- * full 1024 if 512 calls took 4.3 s, 1024 times 2^22 ns.
+ * full 1024 if 512 calls took 4.3 s, 1024 times 2^22 ns. Only there the rate is
+ * capped; without, a success of a domain with twice the full rate counts nothing.
  */
 static inline void update_newidle_stats(const struct cw_sys *sys, struct cw_cpu_sd *sd,
 					u32 success, u64 now)
 {
-	u64 ratio = 0;
+	u64 ratio = sd->newidle_success += success;
 
-	sd->newidle_success += success;
 	if (++sd->newidle_call < NEWIDLE_CALLS)
 		return;
-	if (sched_feat(sys, CW_FEAT_NI_RATE) && now > sd->newidle_stamp)
-		ratio = (now - sd->newidle_stamp) >> 22;
+	if (sched_feat(sys, CW_FEAT_NI_RATE)) {
+		if (now > sd->newidle_stamp)
+			ratio += (now - sd->newidle_stamp) >> 22;
+		ratio = ratio < NEWIDLE_SCALE ? ratio : NEWIDLE_SCALE;
+	}
 	sd->newidle_stamp = now;
-	ratio += sd->newidle_success;
-	sd->newidle_ratio = ratio < NEWIDLE_SCALE ? (u32)ratio : NEWIDLE_SCALE;
+	sd->newidle_ratio = (u32)ratio;
 	sd->newidle_call /= 2;
 	sd->newidle_success /= 2;
 }
@@ -134,7 +136,9 @@ static inline bool newidle_dice(struct cw_sys *sys, struct cw_newidle *walk, str
 	u32 d1k = walk->random >> 22;
 
 	walk->weight = 1;
-	if (!sched_feat(sys, CW_FEAT_NI_RANDOM) || sd->newidle_ratio >= NEWIDLE_SCALE)
+	if (!sched_feat(sys, CW_FEAT_NI_RANDOM))
+		return true;
+	if (sched_feat(sys, CW_FEAT_NI_RATE) && sd->newidle_ratio >= NEWIDLE_SCALE)
 		return true;
 	/* a linear congruential generator (Numerical Recipes, ranqd1): its high bits are the good ones */
 	walk->random = walk->random * 1664525 + 1013904223;

@@ -1,18 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Sees that the tools are there that building (setup.sh build) or testing (setup.sh check) needs.
+# Sees that the tools are there that building (setup.sh build), testing (setup.sh check) or booting
+# kernels under QEMU (setup.sh vm) needs.
 # On Debian, root gets what is missing installed; everybody else is told what it is.
 set -eu
 
 # The rust-version of Cargo.toml.
 RUST_MAJOR=1 RUST_MINOR=85
+# QEMU's first version that tells guests which cores share which caches (smp-cache).
+QEMU_MAJOR=10
 
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 case "${1:-}" in
-build | check) purpose=$1 ;;
+build | check | vm) purpose=$1 ;;
 *)
-	echo "usage: setup.sh build|check" >&2
+	echo "usage: setup.sh build|check|vm" >&2
 	exit 1
 	;;
 esac
@@ -37,8 +40,25 @@ have_cargo() { have cargo && recent_rust "$(cargo --version 2>/dev/null | cut -d
 have_rustfmt() { cargo fmt --version >/dev/null 2>&1; }
 have_clippy() { cargo clippy --version >/dev/null 2>&1; }
 
+# Is this program, of QEMU, there and recent enough?
+have_qemu() {
+	version=$("$1" --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p')
+	[ "${version:-0}" -ge "$QEMU_MAJOR" ]
+}
+
+missing_for_vm() {
+	have python3 || echo "python3 Python 3"
+	have_qemu qemu-system-x86_64 || echo "qemu-system-x86 QEMU $QEMU_MAJOR or later for x86-64"
+	have_qemu qemu-system-aarch64 || echo "qemu-system-arm QEMU $QEMU_MAJOR or later for arm64"
+	have dtc || echo "device-tree-compiler dtc, for the device trees of arm64 guests"
+}
+
 # One line for each thing that is missing: Debian's package, then what it is.
 missing() {
+	if [ "$purpose" = vm ]; then
+		missing_for_vm
+		return
+	fi
 	have cc || echo "gcc a C compiler (cc)"
 	have_libc_headers || echo "libc6-dev the headers of the C library"
 	have make || echo "make make"
@@ -58,6 +78,24 @@ stop() {
 
 # The version of Debian's package that would be installed.
 candidate() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p'; }
+
+# Installs QEMU; from the backports of this release, and leaving the machine's sources as they
+# are, if the release's own is too old.
+install_qemu() {
+	version=$(candidate "$1" | sed 's/^[0-9]*://; s/[^0-9].*//')
+	if [ "${version:-0}" -ge "$QEMU_MAJOR" ]; then
+		apt-get install -y --no-install-recommends "$1"
+		return
+	fi
+	parts=$(mktemp -d)
+	(cd "$(dirname "$0")/../vm" && python3 -m cw_vm.sources) >"$parts/backports.sources"
+	suite=$(sed -n 's/^Suites: //p' "$parts/backports.sources")
+	cp /etc/apt/sources.list.d/* "$parts/" 2>/dev/null || true
+	# the lists of the other sources stay: the next update needs them
+	apt-get -o "Dir::Etc::SourceParts=$parts" -o APT::Get::List-Cleanup=0 update -q
+	apt-get -o "Dir::Etc::SourceParts=$parts" install -y --no-install-recommends -t "$suite" "$1"
+	rm -r "$parts"
+}
 
 install() {
 	for package in "$@"; do
@@ -86,6 +124,7 @@ install() {
 			apt-get install -y --no-install-recommends clang-19 ||
 				apt-get install -y --no-install-recommends clang
 			;;
+		qemu-system-*) install_qemu "$package" ;;
 		*) apt-get install -y --no-install-recommends "$package" ;;
 		esac
 	done

@@ -230,7 +230,7 @@ static void test_dice(void)
 	setup();
 	set_feature(CW_FEAT_NI_RANDOM, true);
 	sd[0].newidle_ratio = 9;
-	sd[1].newidle_ratio = 1024; /* always, and without a throw */
+	sd[1].newidle_ratio = 1024; /* always */
 	newidle_begin(&sys, &walk, 0, 5000, throw(10));
 	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
 	CHECK_EQ(walk.weight, (1024 + 5) / 10);
@@ -248,6 +248,19 @@ static void test_dice(void)
 	newidle_account(&sys, &walk, 1, 1, true, 5000);
 	CHECK_EQ(sd[1].newidle_call, 1);
 	CHECK_EQ(sd[1].newidle_success, 1);
+
+	/* Twice the full rate: (1024 + 1024) / 2049. NI_RATE knows no such rate, and does not throw. */
+	sd[0].newidle_ratio = 2048;
+	newidle_begin(&sys, &walk, 0, 5000, throw(1023));
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
+	CHECK_EQ(walk.weight, 0);
+	set_feature(CW_FEAT_NI_RATE, true);
+	newidle_begin(&sys, &walk, 0, 5000, throw(1023));
+	CHECK_EQ(newidle_next(&sys, &walk, 5000), 0);
+	CHECK_EQ(walk.weight, 1);
+	CHECK_EQ(walk.random, throw(1023));
+	set_feature(CW_FEAT_NI_RATE, false);
+	sd[0].newidle_ratio = 9;
 
 	/* Off: no dice. */
 	set_feature(CW_FEAT_NI_RANDOM, false);
@@ -269,6 +282,13 @@ static void test_rate(void)
 	CHECK_EQ(sd[0].newidle_call, 512);
 	CHECK_EQ(sd[0].newidle_success, 151);
 	CHECK_EQ(sd[0].newidle_stamp, second);
+
+	/* No cap. */
+	sd[0].newidle_call = 1023;
+	sd[0].newidle_success = 3000;
+	update_newidle_stats(&sys, sd, 2, second);
+	CHECK_EQ(sd[0].newidle_ratio, 3002);
+	sd[0].newidle_success = 151;
 
 	/* NI_RATE: a second is 238 * 2^22 ns. */
 	set_feature(CW_FEAT_NI_RATE, true);

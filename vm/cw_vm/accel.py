@@ -3,32 +3,34 @@
 
 That /dev/kvm can be opened proves little: nested or restricted KVM may fail at the first unusual
 instruction. So a kernel is booted with it once, and the answer kept until the host reboots.
+Guests for arm64 are always emulated: their CPU model and interrupt controller are not the host's.
 """
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
 
 from . import cache, packages, qemu
+from .errors import CannotBuild
 from .initramfs import Archive
 
 _PROBE_SECONDS = 20
 _MARK = "coreward-kvm-works"
 
 
-def _boots_with_kvm(kernel: packages.Kernel, arch: str) -> bool:
+def _boots_with_kvm(kernel: packages.Kernel) -> bool:
     archive = Archive()
     archive.merge_usr()
-    archive.file("/bin/busybox", packages.busybox(arch))
+    archive.file("/bin/busybox", packages.busybox("amd64"))
     script = f"#!/bin/busybox sh\n/bin/busybox echo {_MARK}\n/bin/busybox poweroff -f\n"
     archive.data("/init", script.encode(), executable=True)
     archive.directory("/dev")
-    machine = ["-machine", "q35"] if arch == "amd64" else ["-machine", "virt,gic-version=host"]
     with tempfile.TemporaryDirectory() as scratch:
         initramfs = Path(scratch) / "initramfs"
         initramfs.write_bytes(archive.bytes())
-        line = f"console={console(arch)} panic=-1"
-        arguments = [qemu.program(arch), *machine, "-accel", "kvm", "-cpu", "host", "-smp", "2", "-m", "512"]
+        line = f"console={console('amd64')} panic=-1"
+        arguments = [qemu.program("amd64"), "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-smp", "2", "-m", "512"]
         arguments += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"]
         arguments += ["-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", line]
         try:
@@ -45,23 +47,32 @@ def console(arch: str) -> str:
     return {"amd64": "ttyS0", "arm64": "ttyAMA0"}[arch]
 
 
-def kvm_works(kernel: packages.Kernel, arch: str) -> bool:
-    """Whether a guest of this architecture runs under KVM on this host."""
-    if arch != packages.host_arch() or not Path("/dev/kvm").exists():
+def kvm_works(kernel: packages.Kernel) -> bool:
+    """Whether an x86-64 guest runs under KVM on this host."""
+    if packages.host_arch() != "amd64" or not Path("/dev/kvm").exists():
         return False
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    note = cache.directory() / f"kvm-{arch}"
+    note = cache.directory() / "kvm"
     with cache.locked("kvm"):
         known = note.read_text(encoding="ascii").split() if note.is_file() else []
         if known[:1] != [boot]:
-            known = [boot, "yes" if _boots_with_kvm(kernel, arch) else "no"]
+            known = [boot, "yes" if _boots_with_kvm(kernel) else "no"]
             note.write_text(" ".join(known) + "\n", encoding="ascii")
     return known[1:] == ["yes"]
 
 
-def choose(wanted: str, kernel: packages.Kernel, arch: str) -> str:
-    """QEMU's `-accel`: what is wanted ("kvm", "tcg-multi", "tcg-single"), or what works for "auto"."""
-    if wanted == "kvm" or (wanted == "auto" and kvm_works(kernel, arch)):
+def choose(wanted: str, kernel: packages.Kernel, arch: str, cpus: int) -> str:
+    """QEMU's `-accel`: what is wanted ("kvm", "tcg-multi", "tcg-single"), or for "auto" what works
+    best for a guest of so many CPUs.
+
+    A thread for each CPU is slow where the host has fewer: a CPU that holds a spinlock is not run
+    while others spin. One thread for all yields when they spin, and CPUs that do not run at the
+    same time cannot trip over each other's code patching.
+    """
+    if wanted == "kvm" and arch != "amd64":
+        raise CannotBuild(f"--accel is kvm: guests for {arch} are always emulated")
+    if wanted == "kvm" or (wanted == "auto" and arch == "amd64" and kvm_works(kernel)):
         return "kvm"
-    threads = "single" if wanted == "tcg-single" else "multi"
+    crowded = cpus > len(os.sched_getaffinity(0))
+    threads = "single" if wanted == "tcg-single" or (wanted == "auto" and crowded) else "multi"
     return f"tcg,thread={threads}"

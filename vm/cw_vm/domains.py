@@ -8,9 +8,11 @@ must be equal, fact by fact; a fact that only one side has is a difference.
 
 import json
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from . import packages
 from .errors import CannotBuild
 from .machine import Machine, ask, load
 
@@ -41,9 +43,11 @@ grep . node/node*/cpulist node/node*/distance
 
 @dataclass(frozen=True)
 class Case:
-    """A guest whose domains are compared: its kernel, its machine, and `relax_domain_level`."""
+    """A guest whose domains are compared: its kernel and whether that was built with
+    CONFIG_SCHED_CLUSTER, its machine, and `relax_domain_level`."""
 
     series: str
+    sched_cluster: bool
     machine: str
     relax: int
 
@@ -66,10 +70,16 @@ def of_guest(text: str) -> Facts:
     return facts
 
 
+def _words(series: str, machine: str, sched_cluster: bool) -> list[str]:
+    """How `coreward` is asked for the domains of a machine under a kernel."""
+    words = ["domains", machine, "--profile", f"linux-{series}"]
+    return words if sched_cluster else [*words, "--no-sched-cluster"]
+
+
 def _of_cpu(case: Case, cpu: int) -> Facts:
     """What `coreward domains` says of one CPU."""
-    words = ["domains", case.machine, "--cpu", str(cpu), "--profile", f"linux-{case.series}"]
-    words += [f"--relax-domain-level={case.relax}"]
+    words = [*_words(case.series, case.machine, case.sched_cluster), "--cpu", str(cpu)]
+    words.append(f"--relax-domain-level={case.relax}")
     facts = of_guest(f"cpu{cpu}\n" + ask(*words, "--schedstat"))
     for index, domain in enumerate(json.loads(ask(*words, "--json"))["domains"]):
         for file, key in _NUMBERS.items():
@@ -112,15 +122,24 @@ def of_coreward(case: Case) -> Facts:
     return facts | _placement(machine, machine.arch == "arm64")
 
 
-def level_max(machine: str) -> int:
+def _level_max(words: list[str]) -> int:
     """The level of the machine's top domain, which coreward names as it refuses a request."""
     try:
-        ask("domains", machine, "--relax-domain-level=1000")
+        ask(*words, "--relax-domain-level=1000")
     except CannotBuild as error:
         if match := re.search(r"top level is (\d+)", str(error)):
             return int(match[1])
         raise
     raise CannotBuild("coreward refuses no relax_domain_level: is it the right program?")
+
+
+def cases(series: str, machine: str, arch: str | None) -> Iterator[Case]:
+    """A case for every `relax_domain_level` that the machine has under a kernel."""
+    arch = arch or ("arm64" if load(machine).arch == "arm64" else "amd64")
+    config = packages.kernel(series, arch).config.read_text(encoding="utf-8")
+    sched_cluster = "CONFIG_SCHED_CLUSTER=y" in config
+    for relax in range(-1, _level_max(_words(series, machine, sched_cluster)) + 2):
+        yield Case(series, sched_cluster, machine, relax)
 
 
 def differences(guest: Facts, coreward: Facts) -> list[str]:

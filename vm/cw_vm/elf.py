@@ -64,7 +64,7 @@ def read(path: Path) -> Elf | None:
         segments = [struct.unpack_from("<IIQQQQQQ", data, table + size * index) for index in range(count)]
         interpreter = next((_string(data, s[2]) for s in segments if s[0] == _PT_INTERP), None)
         strings = list(_dynamic(data, segments))
-    except (OSError, struct.error, ValueError) as error:
+    except (OSError, struct.error, ValueError, OverflowError) as error:
         raise CannotBuild(f"{path} cannot be read as a program: {error}") from error
     paths = ":".join(value for tag, value in strings if tag != _DT_NEEDED)
     search = [entry.replace("$ORIGIN", str(path.parent)) for entry in paths.split(":") if entry]

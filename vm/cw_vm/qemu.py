@@ -165,15 +165,19 @@ def run_guest(guest: Guest, run: Path, limits: Limits) -> int:
 
 
 def _result(code: int, run: Path) -> int:
-    """The command's status, or why there is none."""
-    said = trouble(run)
-    if said:
-        raise GuestPanicked(f"the guest's kernel broke: {said} (console: {run / 'console'})")
+    """The command's status, or why there is none. A kernel that broke does not get as far as to
+    tell a status, since every oops is a panic."""
     status = _read(run / "status")
     if "are missing" in status:
         raise EmulatorFailed("the guest could not pass back all files of /out")
-    match = re.search(r"^exit (\d+)$", status, re.MULTILINE)
-    if not match:
-        lines = [line for line in _read(run / "qemu").splitlines() if "TCG doesn't support" not in line]
-        raise EmulatorFailed(f"QEMU ended with status {code} before the guest had: {lines[-1] if lines else 'it says nothing'}")
-    return int(match[1])
+    if match := re.search(r"^exit (\d+)$", status, re.MULTILINE):
+        return int(match[1])
+    if said := trouble(run):
+        raise GuestPanicked(f"the guest's kernel broke: {said} (console: {run / 'console'})")
+    lines = [line for line in _read(run / "qemu").splitlines() if "TCG doesn't support" not in line]
+    said = lines[-1] if lines else "it says nothing"
+    if code == 1 and not _read(run / "console"):
+        raise CannotBuild(f"QEMU refuses the guest: {said}")
+    if code == 0:
+        raise EmulatorFailed(f"the guest switched itself off before its command had ended (console: {run / 'console'})")
+    raise EmulatorFailed(f"QEMU ended with status {code}: {said}")

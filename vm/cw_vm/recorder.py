@@ -10,7 +10,7 @@ from .errors import CannotBuild
 _SOURCE = Path(__file__).resolve().parents[2] / "bpf"
 _LIBRARIES = ["libbpf-dev", "libc6-dev", "libelf-dev", "zlib1g-dev"]
 
-RUN_TIME_PACKAGES = ("libbpf1",)
+PACKAGES = ("libbpf1",)
 """What guests of another architecture than the host's need to run it."""
 
 

@@ -4,8 +4,8 @@
 import argparse
 import contextlib
 import shutil
+import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,8 +23,6 @@ from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
 #   nowatchdog        a CPU that the host does not run for seconds is not locked up
 _COMMAND_LINE = "sched_verbose panic=-1 oops=panic nowatchdog mitigations=off loglevel=5"
 _COMMAND_LINE_X86 = "tsc=reliable"
-
-_EARLY_RETRIES = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Options:
     out: Path | None = None
     keep: Path | None = None
     refresh: bool = False
+    retries: int = 2
+    """How often a guest that breaks before its command starts is tried again."""
 
 
 def positive(text: str) -> int:
@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--memory", type=positive, metavar="MIB", help="the guest's memory [default: by its CPUs]")
     add("--timeout", type=positive, default=600, metavar="S", help="seconds that the command may take [default: 600]")
     add("--boot-timeout", type=positive, default=300, metavar="S", help="seconds until it must have started [default: 300]")
-    add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG with a host thread for each CPU]")
+    add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG: with a thread for all CPUs if the host has fewer, else with a thread for each]")
     add("--copy-in", action="append", default=[], metavar="PATH[:GUEST]", help="a file, or a directory with all below it, for the guest, at the same path or another")
     add("--package", action="append", default=[], metavar="NAME", help="a Debian package of the guest's architecture whose programs the command may name")
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
@@ -104,16 +104,14 @@ def _run_directory(keep: Path | None) -> Iterator[Path]:
 def _guest(chosen: Options, run: Path) -> qemu.Guest:
     """Builds the guest: fetches what it needs and writes its initramfs."""
     host = machine.load(chosen.machine)
-    arch = chosen.arch or {"x86": "amd64", "arm64": "arm64"}.get(host.arch)
-    if not arch:
-        raise CannotBuild(f"{host.name} is a machine of {host.arch}, guests are of x86 or arm64")
+    arch = chosen.arch or machine.guest_arch(host)
     program = qemu.program(arch)
     kernel = packages.kernel(chosen.kernel, arch, chosen.refresh)
     if arch == "amd64":
         built = hardware.for_x86(host, chosen.memory)
     else:
         built = hardware.for_arm64(host, chosen.memory, program, run)
-    accelerator = accel.choose(chosen.accel, kernel, arch)
+    accelerator = accel.choose(chosen.accel, kernel, arch, len(host.cpus))
     contents = guest.Contents(
         arch=arch,
         command=chosen.command,
@@ -132,11 +130,10 @@ def _unpack(archive: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if archive.stat().st_size == 0:
         return
-    try:
-        with tarfile.open(archive) as tar:
-            tar.extractall(out, filter="data")
-    except tarfile.TarError as error:
-        raise EmulatorFailed(f"the files of /out did not come back whole: {error}") from error
+    command = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EmulatorFailed(f"the files of /out did not come back whole: {done.stderr.strip().splitlines()[0]}")
 
 
 def run(chosen: Options) -> int:
@@ -145,7 +142,7 @@ def run(chosen: Options) -> int:
     with _run_directory(chosen.keep) as directory:
         built = _guest(chosen, directory)
         limits = qemu.Limits(chosen.boot_timeout, chosen.timeout)
-        for left in range(_EARLY_RETRIES, -1, -1):
+        for left in range(chosen.retries, -1, -1):
             try:
                 status = qemu.run_guest(built, directory, limits)
                 break

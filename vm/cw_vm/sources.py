@@ -91,3 +91,22 @@ def debian() -> Source:
             if source.suite in names and re.search(r"/debian$", source.uri):
                 return Source(source.uri, source.suite, source.signed_by or DEBIAN_KEYRING)
     raise CannotBuild(f"none of this host's package sources is a Debian archive with the suite {_codename()}")
+
+
+def stanza(suites: list[str], architectures: str = "") -> str:
+    """A `.sources` file for other suites of that archive."""
+    source = debian()
+    restriction = f"Architectures: {architectures}\n" if architectures else ""
+    return (
+        f"Types: deb\nURIs: {source.uri}\nSuites: {' '.join(suites)}\nComponents: main\n"
+        f"{restriction}Signed-By: {source.signed_by}\n"
+    )
+
+
+def main() -> None:
+    """Prints a `.sources` file for the host's release's backports, for `scripts/setup.sh`."""
+    print(stanza([f"{_codename()}-backports"]), end="")
+
+
+if __name__ == "__main__":
+    main()

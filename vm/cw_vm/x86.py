@@ -122,6 +122,8 @@ def qemu_arguments(machine: Machine, shape: Layout) -> list[str]:
 def node_arguments(shape: Layout) -> list[str]:
     """Which node each die is in."""
     arguments = []
-    for die, node in enumerate(shape.node_of_die):
-        arguments += ["-numa", f"cpu,node-id={node},socket-id={die // shape.dies},die-id={die % shape.dies}"]
+    for index, node in enumerate(shape.node_of_die):
+        socket, die = divmod(index, shape.dies)
+        place = f"socket-id={socket},die-id={die}" if shape.dies > 1 else f"socket-id={socket}"
+        arguments += ["-numa", f"cpu,node-id={node},{place}"]
     return arguments

@@ -78,7 +78,7 @@ fn tunables_and_costs() {
     refused_option(
         &["--set", "latency_ns=6"],
         "--set: unknown tunable `latency_ns`, allowed are spare_capacity_threshold, migration_cost_ns, base_slice_ns, \
-         nr_migrate, relax_domain_level, capacity_margin",
+         nr_migrate, relax_domain_level, capacity_margin, llc_overaggr_pct, llc_imb_pct",
     );
     for wrong in ["nr_migrate", "nr_migrate=", "nr_migrate=4.5", "nr_migrate=99999999999999999999"] {
         let what = "allowed is NAME=VALUE with an integer value";
