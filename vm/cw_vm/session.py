@@ -82,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--accel",
         choices=("auto", "kvm", "tcg-multi", "tcg-single"),
         default="auto",
-        help="[default: KVM if it works, else TCG, with one thread if the host has fewer CPUs than the guest]",
+        help="[default: KVM if it works, else TCG with one thread for all CPUs]",
     )
     add(
         "--copy-in",
@@ -146,7 +146,7 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         built = hardware.for_x86(host, chosen.memory)
     else:
         built = hardware.for_arm64(host, chosen.memory, program, run)
-    accelerator = accel.choose(chosen.accel, kernel, arch, len(host.cpus))
+    accelerator = accel.choose(chosen.accel, kernel, arch)
     contents = guest.Contents(
         arch=arch,
         command=chosen.command,
