@@ -95,13 +95,15 @@ class Apt:
         """Names of the packages that begin with the prefix."""
         return self._run("apt-cache", "pkgnames", prefix).split()
 
-    def unpack(self, package: str, into: Path) -> None:
-        """Downloads a package and unpacks it."""
+    def unpack(self, packages: list[str], into: Path) -> None:
+        """Downloads packages and unpacks them."""
         into.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.root) as scratch:
-            print(f"vm: fetching {package} for {self.arch}", file=sys.stderr)
-            self._run("apt-get", "-q", "download", f"{package}:{self.arch}", cwd=Path(scratch))
-            for deb in Path(scratch).glob("*.deb"):
+            what = packages[0] if len(packages) == 1 else f"{packages[0]} and {len(packages) - 1} more"
+            print(f"vm: fetching {what} for {self.arch}", file=sys.stderr)
+            names = [f"{package}:{self.arch}" for package in packages]
+            self._run("apt-get", "-q", "download", *names, cwd=Path(scratch))
+            for deb in sorted(Path(scratch).glob("*.deb")):
                 self._run("dpkg-deb", "-x", str(deb), str(into))
 
     def closure(self, packages: list[str]) -> list[str]:
@@ -134,8 +136,7 @@ def _fetch_kernel(series: str, arch: str, where: Path) -> str:
     wanted = ["linux-binary-", "linux-base-"] if split else ["linux-image-"]
     with tempfile.TemporaryDirectory(dir=where) as scratch:
         tree = Path(scratch)
-        for prefix in wanted:
-            apt.unpack(prefix + release, tree)
+        apt.unpack([prefix + release for prefix in wanted], tree)
         modules = tree / "usr/lib/modules" / release
         here = (modules / "vmlinuz", modules / "config")
         boot = (tree / f"boot/vmlinuz-{release}", tree / f"boot/config-{release}")
@@ -184,15 +185,11 @@ def _unpack_once(name: str, arch: str, unpack: Callable[[Apt, Path], None]) -> P
 
 def busybox(arch: str) -> Path:
     """A static busybox of the guest's architecture."""
-    tree = _unpack_once(f"busybox/{arch}", arch, lambda apt, where: apt.unpack("busybox-static", where))
+    tree = _unpack_once(f"busybox/{arch}", arch, lambda apt, where: apt.unpack(["busybox-static"], where))
     return next(path for path in sorted(tree.rglob("busybox")) if path.is_file() and os.access(path, os.X_OK))
 
 
 def tree(packages: list[str], arch: str) -> Path:
     """A directory with these packages and all that they depend on, unpacked."""
-
-    def unpack(apt: Apt, where: Path) -> None:
-        for package in apt.closure(packages):
-            apt.unpack(package, where)
-
-    return _unpack_once(f"trees/{arch}/{'+'.join(sorted(packages))}", arch, unpack)
+    name = f"trees/{arch}/{'+'.join(sorted(packages))}"
+    return _unpack_once(name, arch, lambda apt, where: apt.unpack(apt.closure(packages), where))

@@ -96,7 +96,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a Debian package of the guest's architecture, with all that it depends on",
+        help="a Debian package, fetched for the guest, whose programs the command names",
     )
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 
