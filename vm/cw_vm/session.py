@@ -82,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--accel",
         choices=("auto", "kvm", "tcg-multi", "tcg-single"),
         default="auto",
-        help="[default: KVM if it works, else TCG, with one thread if the host has fewer CPUs than the guest]",
+        help="[default: KVM if it works, else TCG with one thread for all CPUs]",
     )
     add(
         "--copy-in",
@@ -96,7 +96,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
+<<<<<<< HEAD
         help="a Debian package of the guest's architecture whose programs the command may name",
+=======
+        help="a Debian package, fetched for the guest, whose programs the command names",
+>>>>>>> d0ac181614680114dbfe5a616e87b05814afcc34
     )
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 
@@ -144,7 +148,7 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         built = hardware.for_x86(host, chosen.memory)
     else:
         built = hardware.for_arm64(host, chosen.memory, program, run)
-    accelerator = accel.choose(chosen.accel, kernel, arch, len(host.cpus))
+    accelerator = accel.choose(chosen.accel, kernel, arch)
     contents = guest.Contents(
         arch=arch,
         command=chosen.command,
