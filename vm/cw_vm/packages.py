@@ -99,16 +99,10 @@ class Apt:
         """Downloads packages and unpacks them."""
         into.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.root) as scratch:
-<<<<<<< HEAD
-            print(f"vm: fetching {' '.join(packages)} for {self.arch}", file=sys.stderr)
-            named = [f"{package}:{self.arch}" for package in packages]
-            self._run("apt-get", "-q", "download", *named, cwd=Path(scratch))
-=======
             what = packages[0] if len(packages) == 1 else f"{packages[0]} and {len(packages) - 1} more"
             print(f"vm: fetching {what} for {self.arch}", file=sys.stderr)
             names = [f"{package}:{self.arch}" for package in packages]
             self._run("apt-get", "-q", "download", *names, cwd=Path(scratch))
->>>>>>> d0ac181614680114dbfe5a616e87b05814afcc34
             for deb in sorted(Path(scratch).glob("*.deb")):
                 self._run("dpkg-deb", "-x", str(deb), str(into))
 
@@ -197,7 +191,6 @@ def busybox(arch: str) -> Path:
 
 def tree(packages: list[str], arch: str) -> Path:
     """A directory with these packages and all that they depend on, unpacked."""
-<<<<<<< HEAD
 
     def unpack(apt: Apt, where: Path) -> None:
         apt.unpack(apt.closure(packages), where)
@@ -205,7 +198,3 @@ def tree(packages: list[str], arch: str) -> Path:
         (where / "lib").symlink_to("usr/lib")
 
     return _unpack_once(f"trees/{arch}/{'+'.join(sorted(packages))}", arch, unpack)
-=======
-    name = f"trees/{arch}/{'+'.join(sorted(packages))}"
-    return _unpack_once(name, arch, lambda apt, where: apt.unpack(apt.closure(packages), where))
->>>>>>> d0ac181614680114dbfe5a616e87b05814afcc34

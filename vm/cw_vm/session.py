@@ -96,11 +96,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-<<<<<<< HEAD
-        help="a Debian package of the guest's architecture whose programs the command may name",
-=======
         help="a Debian package, fetched for the guest, whose programs the command names",
->>>>>>> d0ac181614680114dbfe5a616e87b05814afcc34
     )
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 

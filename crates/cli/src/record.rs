@@ -20,7 +20,7 @@ pub(crate) fn run(args: &cli::Record) -> Result<()> {
     let Some(recorder) = recorder() else {
         bail!(
             "{RECORDER} is neither beside this program nor in PATH: build it with `make record`, which needs clang, \
-             libbpf and bpftool"
+             libbpf"
         );
     };
     let mut command = Command::new(&recorder);
