@@ -25,6 +25,7 @@ check:
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
 	$(CARGO) test --locked --workspace
+	python3 vm/tests/test_vm.py
 	rm -rf target/captures
 	vm/parity --short --files target/captures
 

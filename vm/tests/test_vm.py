@@ -140,7 +140,7 @@ class Programs(unittest.TestCase):
     """Which programs a command names."""
 
     def test_words_of_a_command(self) -> None:
-        self.assertEqual(guest._words("a -b 'c d';e|f >g"), ["a", "-b", "c d", ";", "e", "|", "f", ">", "g"])
+        self.assertEqual(guest._words("a -b 'c d';e|f >g"), ["a", "-b", "c", "d", ";", "e", "|", "f", ">", "g"])
         self.assertEqual(guest._words("don't"), ["don't"])
 
     def test_no_file_is_too_strange(self) -> None:

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &cli::Record) -> Result<()> {
     }
     let Some(recorder) = recorder() else {
         bail!(
-            "{RECORDER} is neither beside this program nor in PATH: build it with `make record`, which needs clang, \
+            "{RECORDER} is neither beside this program nor in PATH: build it with `make record`, which needs clang and \
              libbpf"
         );
     };
