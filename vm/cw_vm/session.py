@@ -19,10 +19,11 @@ from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
 #   sched_verbose     debugfs shows the sched domains
 #   panic=-1 oops=panic  a broken kernel ends at once
 #   tsc=reliable      the emulated clock is the host's: do not distrust it when the host is busy
+#   no_timer_check    nor the timer: the check of it at boot fails now and then on a busy host
 #   mitigations=off   they are for other hardware, and slow under emulation
 #   nowatchdog        a CPU that the host does not run for seconds is not locked up
 _COMMAND_LINE = "sched_verbose panic=-1 oops=panic nowatchdog mitigations=off loglevel=5"
-_COMMAND_LINE_X86 = "tsc=reliable"
+_COMMAND_LINE_X86 = "tsc=reliable no_timer_check"
 
 
 @dataclass(frozen=True)
