@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make demo: build, and run the first experiment.  make check: all tests.  make bench: the engine's speed.
+# make demo: build, and run the first experiment.
+# make check: all tests, and a short make parity.
+# make bench: the engine's speed.
+# make record: coreward-record, beside target/release/coreward.
+# make parity: kernels' decisions, recorded in guests, against the policy's.
 # make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
 # Each of them first sees that the tools that it needs are there (scripts/setup.sh).
 
@@ -21,6 +25,20 @@ check:
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
 	$(CARGO) test --locked --workspace
+	python3 vm/tests/test_vm.py
+	rm -rf target/captures
+	vm/parity --short --files target/captures
+
+record:
+	@sh scripts/setup.sh record
+	$(MAKE) -C bpf
+	install -D -t target/release bpf/build/*/coreward-record
+
+# Captures are kept in the cache directory (docs/parity.md); delete them to record anew.
+parity:
+	@sh scripts/setup.sh parity
+	$(CARGO) build --locked --release -p coreward
+	vm/parity
 
 bench:
 	@sh scripts/setup.sh build
@@ -33,4 +51,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check bench fuzz
+.PHONY: help demo check bench record parity fuzz

@@ -153,6 +153,20 @@ static u32 interrupt_mask(void)
 	return major > 7 || (major == 7 && minor >= 3) ? 0x1f000100 : 0x00ff0100;
 }
 
+/* Takes those optional programs whose function this kernel has not inlined. */
+static void choose_programs(struct bpf_object *object)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, object) {
+		const char *function = strchr(bpf_program__section_name(program), '/');
+
+		if (!bpf_program__autoload(program) && function)
+			bpf_program__set_autoload(program,
+						  libbpf_find_vmlinux_btf_id(function + 1, BPF_TRACE_FENTRY) > 0);
+	}
+}
+
 static struct bpf_object *load(const struct options *options, u32 nr_cpus)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
@@ -175,6 +189,7 @@ static struct bpf_object *load(const struct options *options, u32 nr_cpus)
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "drafts"), 2 * nr_cpus);
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "records"),
 				 options->buffer_mib << 20);
+	choose_programs(object);
 	error = bpf_object__load(object);
 	if (error)
 		fail("this kernel does not accept the BPF programs (%s); recording decisions needs root and a "

@@ -94,11 +94,22 @@ struct cw_newidle {
 	s32 cpu;
 	u32 level; /* the next to look at */
 	u64 curr_cost; /* ns spent so far */
+	u64 next_balance; /* result: the tick by which periodic balance of the idle CPU is due */
 	u32 random; /* of the next dice */
 	u32 weight; /* NI_RANDOM: what a success of the level named last counts */
 	bool pulled; /* there is work now */
 	bool stop;
 };
+
+/* Now that the CPU is idle the domain is due earlier than it was. */
+static inline void newidle_note_due(struct cw_sys *sys, struct cw_newidle *walk,
+				    const struct cw_cpu_sd *sd)
+{
+	u64 due = jiffies_of(sys, sd->last_balance) + get_sd_balance_interval(sys, sd, false);
+
+	if (due < walk->next_balance)
+		walk->next_balance = due;
+}
 
 /*
  * The CPU has nothing to run. Returns whether to search at all: not if a wakeup
@@ -115,6 +126,7 @@ static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s3
 	walk->cpu = cpu;
 	walk->level = 0;
 	walk->curr_cost = 0;
+	walk->next_balance = jiffies_of(sys, now + CW_NSEC_PER_SEC);
 	walk->random = random;
 	walk->weight = 1;
 	walk->pulled = false;
@@ -125,12 +137,13 @@ static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s3
 		return false;
 	/* Before the search: its time counts as idle time. */
 	rq->idle_stamp = now;
-	if (!sys->overloaded)
+	if (!rq->nr_sd)
 		return false;
+	newidle_note_due(sys, walk, cpu_sd(sys, cpu, 0));
 	if (sched_feat(sys, CW_FEAT_NEWIDLE_MIN_IDLE) &&
 	    (s64)rq->avg_idle < tunable(sys, CW_TUNE_migration_cost_ns))
 		return false;
-	return !rq->nr_sd || rq->avg_idle >= cpu_sd(sys, cpu, 0)->max_newidle_lb_cost;
+	return sys->overloaded && rq->avg_idle >= cpu_sd(sys, cpu, 0)->max_newidle_lb_cost;
 }
 
 /* NI_RANDOM: is the domain balanced this time? The rarer it is, the more a success counts. */
@@ -167,6 +180,7 @@ static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 
 	while (!walk->stop && walk->level < rq->nr_sd && walk->level < CW_MAX_LEVELS) {
 		struct cw_cpu_sd *sd = cpu_sd(sys, walk->cpu, walk->level);
 
+		newidle_note_due(sys, walk, sd);
 		if (rq->avg_idle < walk->curr_cost + sd->max_newidle_lb_cost)
 			break;
 		walk->level++;

@@ -1,7 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Sees that the tools are there that building (setup.sh build), testing (setup.sh check) or booting
-# kernels under QEMU (setup.sh vm) needs.
+# Sees that the tools are there that a purpose needs:
+#   setup.sh build    building coreward
+#   setup.sh check    all tests, a short run of kernels under QEMU included
+#   setup.sh record   building the recorder of decisions
+#   setup.sh vm       booting kernels under QEMU
+#   setup.sh parity   recording kernels under all loads, on x86-64 and arm64
 # On Debian, root gets what is missing installed; everybody else is told what it is.
 set -eu
 
@@ -13,9 +17,9 @@ QEMU_MAJOR=10
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 case "${1:-}" in
-build | check | vm) purpose=$1 ;;
+build | check | record | vm | parity) purpose=$1 ;;
 *)
-	echo "usage: setup.sh build|check|vm" >&2
+	echo "usage: setup.sh build|check|record|vm|parity" >&2
 	exit 1
 	;;
 esac
@@ -46,27 +50,67 @@ have_qemu() {
 	[ "${version:-0}" -ge "$QEMU_MAJOR" ]
 }
 
-missing_for_vm() {
+# One line for each thing that is missing: Debian's package, then what it is.
+missing_to_build() {
+	have cc || echo "gcc a C compiler (cc)"
+	have_libc_headers || echo "libc6-dev the headers of the C library"
+	have make || echo "make make"
+	have_cargo || echo "cargo cargo and rustc $RUST_MAJOR.$RUST_MINOR or later"
+}
+
+missing_to_lint() {
+	have_rustfmt || echo "rustfmt rustfmt (cargo fmt)"
+	have_clippy || echo "rust-clippy clippy (cargo clippy)"
+}
+
+missing_to_record() {
+	have cc || echo "gcc a C compiler (cc)"
+	have_libc_headers || echo "libc6-dev the headers of the C library"
+	have make || echo "make make"
+	have_clang || echo "clang-19 clang with the BPF target"
+	have pkg-config || echo "pkg-config pkg-config"
+	pkg-config --exists libbpf zlib 2>/dev/null || echo "libbpf-dev libbpf with its headers"
+}
+
+missing_to_boot() {
 	have python3 || echo "python3 Python 3"
 	have_qemu qemu-system-x86_64 || echo "qemu-system-x86 QEMU $QEMU_MAJOR or later for x86-64"
 	have_qemu qemu-system-aarch64 || echo "qemu-system-arm QEMU $QEMU_MAJOR or later for arm64"
 	have dtc || echo "device-tree-compiler dtc, for the device trees of arm64 guests"
 }
 
-# One line for each thing that is missing: Debian's package, then what it is.
+missing_loads() {
+	have hackbench || echo "rt-tests hackbench and cyclictest"
+	have stress-ng || echo "stress-ng stress-ng"
+}
+
+missing_more_loads() {
+	have sysbench || echo "sysbench sysbench"
+	have perf || echo "linux-perf perf"
+	have aarch64-linux-gnu-gcc || echo "gcc-aarch64-linux-gnu a C compiler for arm64"
+	have aarch64-linux-gnu-gcc || echo "libc6-dev-arm64-cross the headers of its C library"
+}
+
 missing() {
-	if [ "$purpose" = vm ]; then
-		missing_for_vm
-		return
-	fi
-	have cc || echo "gcc a C compiler (cc)"
-	have_libc_headers || echo "libc6-dev the headers of the C library"
-	have make || echo "make make"
-	have_cargo || echo "cargo cargo and rustc $RUST_MAJOR.$RUST_MINOR or later"
-	[ "$purpose" = check ] || return 0
-	have_rustfmt || echo "rustfmt rustfmt (cargo fmt)"
-	have_clippy || echo "rust-clippy clippy (cargo clippy)"
-	have_clang || echo "clang-19 clang with the BPF target, to check that the policy compiles for it"
+	case $purpose in
+	build) missing_to_build ;;
+	record) missing_to_record ;;
+	vm) missing_to_boot ;;
+	check)
+		missing_to_build
+		missing_to_lint
+		missing_to_record
+		missing_to_boot
+		missing_loads
+		;;
+	parity)
+		missing_to_build
+		missing_to_record
+		missing_to_boot
+		missing_loads
+		missing_more_loads
+		;;
+	esac | sort -u
 }
 
 stop() {

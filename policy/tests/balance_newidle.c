@@ -117,7 +117,7 @@ static void test_walk(void)
 	/* No domain. */
 	setup();
 	rq->nr_sd = 0;
-	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
+	CHECK(!newidle_begin(&sys, &walk, 0, 5000, 0));
 	CHECK_EQ(newidle_next(&sys, &walk, 5000), CW_NONE);
 	newidle_account(&sys, &walk, 1000, 0, true, 5000); /* nothing to account */
 	CHECK_EQ(sd[0].max_newidle_lb_cost, 30000);
@@ -240,6 +240,48 @@ static void test_misfit(void)
 	CHECK_EQ(rq->misfit_task_load, 600);
 }
 
+/*
+ * LLC balanced at tick 100, package at tick 90, with intervals of 4 and 8 ms, 1
+ * and 2 ticks: due at 101 and 92. It is tick 250, so 500 is as late as may be.
+ */
+static void test_next_balance(void)
+{
+	u64 now = second, tick = 4000000;
+
+	setup();
+	sd[0].last_balance = 100 * tick;
+	sd[1].last_balance = 90 * tick;
+	newidle_begin(&sys, &walk, 0, now, 0);
+	CHECK_EQ(walk.next_balance, 101);
+	newidle_next(&sys, &walk, now);
+	CHECK_EQ(walk.next_balance, 101);
+	newidle_next(&sys, &walk, now);
+	CHECK_EQ(walk.next_balance, 92);
+
+	/* Even if nobody waits; a domain that is too dear counts, those above it do not. */
+	sys.overloaded = 0;
+	newidle_begin(&sys, &walk, 0, now, 0);
+	CHECK_EQ(walk.next_balance, 101);
+	sys.overloaded = 1;
+	sd[1].max_newidle_lb_cost = rq->avg_idle + 1;
+	newidle_begin(&sys, &walk, 0, now, 0);
+	newidle_next(&sys, &walk, now);
+	newidle_next(&sys, &walk, now);
+	CHECK_EQ(walk.next_balance, 92);
+	sd[0].max_newidle_lb_cost = rq->avg_idle + 1;
+	newidle_begin(&sys, &walk, 0, now, 0);
+	newidle_next(&sys, &walk, now);
+	CHECK_EQ(walk.next_balance, 101);
+
+	/* Long intervals, and no domain. */
+	sd[0].last_balance = 700 * tick;
+	newidle_begin(&sys, &walk, 0, now, 0);
+	CHECK_EQ(walk.next_balance, 500);
+	rq->nr_sd = 0;
+	newidle_begin(&sys, &walk, 0, now, 0);
+	CHECK_EQ(walk.next_balance, 500);
+}
+
 /* The dice of 1024 sides: `side` of the first throw. */
 static u32 throw(u32 side)
 {
@@ -329,6 +371,7 @@ static void test_rate(void)
 
 int main(void)
 {
+	test_next_balance();
 	test_dice();
 	test_rate();
 	test_begin();

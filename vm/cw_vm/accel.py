@@ -6,7 +6,6 @@ instruction. So a kernel is booted with it once, and the answer kept until the h
 Guests for arm64 are always emulated: their CPU model and interrupt controller are not the host's.
 """
 
-import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -30,7 +29,19 @@ def _boots_with_kvm(kernel: packages.Kernel) -> bool:
         initramfs = Path(scratch) / "initramfs"
         initramfs.write_bytes(archive.bytes())
         line = f"console={console('amd64')} panic=-1"
-        arguments = [qemu.program("amd64"), "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-smp", "2", "-m", "512"]
+        arguments = [
+            qemu.program("amd64"),
+            "-machine",
+            "q35",
+            "-accel",
+            "kvm",
+            "-cpu",
+            "host",
+            "-smp",
+            "2",
+            "-m",
+            "512",
+        ]
         arguments += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"]
         arguments += ["-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", line]
         try:
@@ -61,18 +72,17 @@ def kvm_works(kernel: packages.Kernel) -> bool:
     return known[1:] == ["yes"]
 
 
-def choose(wanted: str, kernel: packages.Kernel, arch: str, cpus: int) -> str:
+def choose(wanted: str, kernel: packages.Kernel, arch: str) -> str:
     """QEMU's `-accel`: what is wanted ("kvm", "tcg-multi", "tcg-single"), or for "auto" what works
-    best for a guest of so many CPUs.
+    best.
 
-    A thread for each CPU is slow where the host has fewer: a CPU that holds a spinlock is not run
-    while others spin. One thread for all yields when they spin, and CPUs that do not run at the
-    same time cannot trip over each other's code patching.
+    A host thread for each CPU is slow where the host has few CPUs to spare: one that holds a
+    spinlock or is to take an interrupt is not run while others spin. One thread for all switches
+    when they spin or idle, and CPUs that do not run at the same time cannot trip over each other's
+    code patching.
     """
     if wanted == "kvm" and arch != "amd64":
         raise CannotBuild(f"--accel is kvm: guests for {arch} are always emulated")
     if wanted == "kvm" or (wanted == "auto" and arch == "amd64" and kvm_works(kernel)):
         return "kvm"
-    crowded = cpus > len(os.sched_getaffinity(0))
-    threads = "single" if wanted == "tcg-single" or (wanted == "auto" and crowded) else "multi"
-    return f"tcg,thread={threads}"
+    return "tcg,thread=multi" if wanted == "tcg-multi" else "tcg,thread=single"

@@ -35,7 +35,9 @@ def _entries(cpus: Iterable[tuple[int, int]]) -> Iterable[bytes]:
 def madt(cpus: Iterable[tuple[int, int]]) -> bytes:
     """The table for CPUs of these (ACPI id, APIC id), in the order of their numbers."""
     body = struct.pack("<II", 0xFEE00000, 1) + b"".join(_entries(cpus))
-    header = struct.pack("<4sIBB6s8sI4sI", b"APIC", len(body) + 36, 3, 0, b"BOCHS ", b"BXPC    ", 2, b"CWRD", 1)
+    header = struct.pack(
+        "<4sIBB6s8sI4sI", b"APIC", len(body) + 36, 3, 0, b"BOCHS ", b"BXPC    ", 2, b"CWRD", 1
+    )
     table = bytearray(header + body)
     table[9] = -sum(table) & 0xFF
     return bytes(table)

@@ -10,11 +10,8 @@ from pathlib import Path
 
 def directory() -> Path:
     """`$COREWARD_CACHE`, else `coreward` in the user's cache directory. Made if need be."""
-    chosen = os.environ.get("COREWARD_CACHE")
-    if not chosen:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        chosen = Path(base) / "coreward"
-    path = Path(chosen).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(os.environ.get("COREWARD_CACHE") or Path(base) / "coreward").absolute()
     path.mkdir(parents=True, exist_ok=True)
     return path
 

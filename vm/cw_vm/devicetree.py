@@ -65,7 +65,9 @@ def _caches(machine: Machine) -> list[str]:
 def _core(cpus: list[int]) -> list[str]:
     if len(cpus) == 1:
         return [f"cpu = <&cpu{cpus[0]}>;"]
-    return [line for index, cpu in enumerate(cpus) for line in _block(f"thread{index}", [f"cpu = <&cpu{cpu}>;"])]
+    return [
+        line for index, cpu in enumerate(cpus) for line in _block(f"thread{index}", [f"cpu = <&cpu{cpu}>;"])
+    ]
 
 
 def _map(machine: Machine) -> list[str]:
@@ -107,7 +109,9 @@ def _dtc(*arguments: str, given: bytes) -> bytes:
 def with_cpus(tree: bytes, machine: Machine) -> bytes:
     """A device tree blob with the machine's CPUs instead of its own."""
     source = _dtc("-I", "dtb", "-O", "dts", given=tree).decode()
-    changed, count = re.subn(r"^\tcpus \{.*?^\t\};", lambda _: cpus_node(machine), source, flags=re.MULTILINE | re.DOTALL)
+    changed, count = re.subn(
+        r"^\tcpus \{.*?^\t\};", lambda _: cpus_node(machine), source, flags=re.MULTILINE | re.DOTALL
+    )
     if count != 1:
         raise CannotBuild("QEMU's device tree has no node /cpus")
     return _dtc("-I", "dts", "-O", "dtb", given=changed.encode())

@@ -103,8 +103,12 @@ def _placement(machine: Machine, has_capacity: bool) -> Facts:
     facts: Facts = {}
     numbered = list(enumerate(machine.cpus))
     for number, cpu in numbered:
-        facts[f"cpu{number}/core_cpus_list"] = _cpu_list([n for n, other in numbered if other.core == cpu.core])
-        facts[f"cpu{number}/package_cpus_list"] = _cpu_list([n for n, other in numbered if other.package == cpu.package])
+        facts[f"cpu{number}/core_cpus_list"] = _cpu_list(
+            [n for n, other in numbered if other.core == cpu.core]
+        )
+        facts[f"cpu{number}/package_cpus_list"] = _cpu_list(
+            [n for n, other in numbered if other.package == cpu.package]
+        )
         if has_capacity:
             facts[f"cpu{number}/cpu_capacity"] = str(cpu.capacity)
     for node, row in enumerate(machine.distances):
@@ -145,7 +149,10 @@ def cases(series: str, machine: str, arch: str | None) -> Iterator[Case]:
 def differences(guest: Facts, coreward: Facts) -> list[str]:
     """What differs, one line each."""
     none = "(absent)"
-    names = sorted(guest.keys() | coreward.keys(), key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
+    names = sorted(
+        guest.keys() | coreward.keys(),
+        key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)],
+    )
     return [
         f"{name}: guest '{guest.get(name, none)}', coreward '{coreward.get(name, none)}'"
         for name in names
@@ -160,7 +167,11 @@ def controls(facts: Facts) -> list[tuple[str, Facts]]:
         name = next((name for name in sorted(facts) if name.endswith("/" + file)), None)
         if name:
             content = facts[name]
-            other = re.sub(r"SD_\w+ ", "", content, count=1) if "flags" in file else content[:-1] + ("1" if content[-1] != "1" else "2")
+            other = (
+                re.sub(r"SD_\w+ ", "", content, count=1)
+                if "flags" in file
+                else content[:-1] + ("1" if content[-1] != "1" else "2")
+            )
             changed.append((f"{name} '{other}'", {**facts, name: other}))
     without = dict(facts)
     name = max(without)

@@ -59,8 +59,11 @@ def read(path: Path) -> Elf | None:
             if file.read(6) != b"\x7fELF\x02\x01":
                 return None
         data = path.read_bytes()
-        machine, table, size, count = (*struct.unpack_from("<H", data, 18), *struct.unpack_from("<Q", data, 32),
-                                       *struct.unpack_from("<HH", data, 54))
+        machine, table, size, count = (
+            *struct.unpack_from("<H", data, 18),
+            *struct.unpack_from("<Q", data, 32),
+            *struct.unpack_from("<HH", data, 54),
+        )
         segments = [struct.unpack_from("<IIQQQQQQ", data, table + size * index) for index in range(count)]
         interpreter = next((_string(data, s[2]) for s in segments if s[0] == _PT_INTERP), None)
         strings = list(_dynamic(data, segments))
@@ -100,7 +103,9 @@ class Libraries:
     def find(self, name: str, elf: Elf, path: Path) -> Path:
         """The file of a library that `path` needs."""
         known = [Path(target) for library, target in _loader_cache() if library == name]
-        places = [Path(entry) / name for entry in elf.search] + known + [entry / name for entry in self._usual]
+        places = (
+            [Path(entry) / name for entry in elf.search] + known + [entry / name for entry in self._usual]
+        )
         found = next((place for place in places if self._fits(place)), None)
         if not found:
             raise CannotBuild(f"{path} needs the library {name} for {self.arch}, which is not on this host")

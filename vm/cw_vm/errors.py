@@ -5,7 +5,10 @@ A guest's command may end with any status, so the harness takes numbers that few
 and always says in one line on standard error what happened.
 """
 
+import argparse
+import signal
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 
@@ -40,7 +43,28 @@ class EmulatorFailed(VmError):
     status = 124
 
 
-def fail(program: str, error: VmError) -> NoReturn:
-    """Says what went wrong and exits with its status."""
-    print(f"{program}: {error}", file=sys.stderr)
-    sys.exit(error.status)
+def _terminated(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def run_program(name: str, main: Callable[[], int]) -> NoReturn:
+    """Runs a program's `main` and exits with its status, or says what went wrong and exits with the
+    status of that. A program that is told to terminate cleans up first."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        sys.exit(main())
+    except VmError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(error.status)
+    except OSError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(CannotBuild.status)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of command lines whose errors are the harness's."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CannotBuild(f"{message} ({self.prog} --help tells more)")

@@ -26,7 +26,7 @@ class Contents:
     copies: tuple[str, ...] = ()
     """`PATH` or `PATH:PATH_IN_GUEST`: files and directories."""
     packages: tuple[str, ...] = ()
-    """Debian packages of the guest's architecture whose programs the command may name."""
+    """Debian packages of the guest's architecture whose programs the command names."""
     madt: bytes | None = None
     directory: str = field(default_factory=os.getcwd)
     """The command's working directory: the host's, so that relative paths mean the same."""
@@ -79,27 +79,27 @@ class Builder:
                 raise CannotBuild(f"--copy-in {host}: there is no such file")
             self.add(guest or str(source), source)
 
-    def _which(self, word: str) -> Path | None:
-        """The program of a name: of the packages, else of the host."""
+    def _program(self, word: str, applets: frozenset[str]) -> tuple[str, Path] | None:
+        """The program that a word of the command names: its path in the guest and here."""
+        if "/" in word:
+            return str(Path(word).absolute()), Path(word).absolute()
         for tree in self.trees:
-            for directory in ("usr/bin", "usr/sbin"):
-                if (tree / directory / word).is_file():
-                    return tree / directory / word
-        where = shutil.which(word)
-        return Path(where) if where else None
+            for name in (f"/usr/bin/{word}", f"/usr/sbin/{word}", f"/bin/{word}", f"/sbin/{word}"):
+                if (tree / name[1:]).is_file():
+                    return name, tree / name[1:]
+        found = None if word in applets else shutil.which(word)
+        return (found, Path(found)) if found else None
 
     def _programs(self, applets: frozenset[str]) -> None:
-        """The programs that the command names, by path on the host or by name."""
+        """The programs that the command names, by path or by name: of the packages, else of the
+        host. Busybox's own are preferred to the host's."""
         for word in _words(self.contents.command):
-            if "/" in word:
-                path = Path(word).absolute()
-            elif word in applets or not (path := self._which(word)):
+            program = self._program(word, applets)
+            if not program or not program[1].is_file() or not os.access(program[1], os.X_OK):
                 continue
-            if not path.is_file() or not os.access(path, os.X_OK):
-                continue
-            found = elf.read(path)
+            found = elf.read(program[1])
             if found and found.machine == elf.MACHINES[self.contents.arch]:
-                self.add(str(path) if "/" in word else f"/usr/bin/{word}", path)
+                self.add(*program)
 
     def build(self) -> bytes:
         """The initramfs, after the table of CPUs if there is one."""

@@ -26,7 +26,9 @@ def memory_mib(machine: Machine, asked: int | None) -> list[int]:
     total = asked or _BASE_MIB + _MIB_PER_CPU * len(machine.cpus)
     each = total // machine.nodes
     if each < _MIB_PER_NODE_MIN:
-        raise CannotBuild(f"--memory is {total} MiB for {machine.nodes} nodes, allowed are {_MIB_PER_NODE_MIN} MiB a node or more")
+        raise CannotBuild(
+            f"--memory is {total} MiB for {machine.nodes} nodes, allowed are {_MIB_PER_NODE_MIN} or more for each"
+        )
     return [each + (total % machine.nodes if node == 0 else 0) for node in range(machine.nodes)]
 
 
@@ -63,9 +65,13 @@ _ARM64_CPUS = 512
 def _check_arm64(machine: Machine) -> None:
     largest = max(cpu.capacity for cpu in machine.cpus)
     if largest != 1024:
-        raise CannotBuild(f"{machine.name} has no CPU of more capacity than {largest}: in a guest the largest is 1024")
+        raise CannotBuild(
+            f"{machine.name} has no CPU of more capacity than {largest}: in a guest the largest is 1024"
+        )
     if len(machine.cpus) > _ARM64_CPUS:
-        raise CannotBuild(f"{machine.name} has {len(machine.cpus)} CPUs: an arm64 guest has at most {_ARM64_CPUS}")
+        raise CannotBuild(
+            f"{machine.name} has {len(machine.cpus)} CPUs: an arm64 guest has at most {_ARM64_CPUS}"
+        )
 
 
 def for_arm64(machine: Machine, memory: int | None, program: str, run: Path) -> Hardware:
@@ -73,7 +79,14 @@ def for_arm64(machine: Machine, memory: int | None, program: str, run: Path) -> 
     them is in the device tree."""
     _check_arm64(machine)
     count = len(machine.cpus)
-    arguments = ["-machine", "virt,gic-version=3", "-cpu", devicetree.CPU_MODEL, "-smp", f"{count},sockets=1,cores={count}"]
+    arguments = [
+        "-machine",
+        "virt,gic-version=3",
+        "-cpu",
+        devicetree.CPU_MODEL,
+        "-smp",
+        f"{count},sockets=1,cores={count}",
+    ]
     arguments += _nodes(machine, memory_mib(machine, memory))
     if machine.nodes > 1:
         for number, cpu in enumerate(machine.cpus):

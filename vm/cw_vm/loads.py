@@ -40,7 +40,8 @@ LOADS = {
     "timers": Load("cyclictest --quiet --policy=other --threads=6 --interval=4000 --duration=5", 3000),
     # More work than CPUs, of unequal weight: the balancer has to choose.
     "spinners": Load(
-        "sh -c 'for nice in 0 0 5 5 10 10 0 0 0 0 5; do nice -n $nice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 6 & done; wait'",
+        "sh -c 'for nice in 0 0 5 5 10 10 0 0 0 0 5; do "
+        "nice -n $nice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 6 & done; wait'",
         2000,
     ),
 }
@@ -53,11 +54,15 @@ SHORT = ("hackbench-few", "fork-storm")
 
 
 def script(names: list[str], seconds: int) -> str:
-    """A shell script that runs loads under the recorder, each for a bounded time."""
+    """A shell script that runs loads under the recorder, each for a bounded time. A load that is cut
+    off has been recorded all the same."""
     lines = ["status=0"]
     for name in names:
         load = LOADS[name]
-        record = f"coreward-record -o /out/{name}.cwc --limit {load.limit} -- timeout {seconds} {load.command}"
-        lines.append(f"{record} >/tmp/{name} 2>&1 || {{ status=$?; cat /tmp/{name}; [ -e /out/{name}.cwc ] && status=0; }}")
-        lines.append(f"tail -n 1 /tmp/{name}")
+        record = f"coreward-record -o /out/{name}.cwc --limit {load.limit}"
+        lines += [
+            f"{record} -- timeout {seconds} {load.command} >/tmp/{name} 2>&1",
+            f"tail -n 1 /tmp/{name}",
+            f"[ -e /out/{name}.cwc ] || {{ cat /tmp/{name}; status=1; }}",
+        ]
     return "\n".join([*lines, "exit $status"])

@@ -63,7 +63,9 @@ def coreward() -> str:
     newest = max((path for path in built if path.is_file()), key=lambda p: p.stat().st_mtime, default=None)
     program = os.environ.get("COREWARD") or (str(newest) if newest else shutil.which("coreward"))
     if not program:
-        raise CannotBuild("there is no coreward program yet: run 'cargo build -p coreward', or set COREWARD to its path")
+        raise CannotBuild(
+            "there is no coreward program yet: run 'cargo build -p coreward', or set COREWARD to its path"
+        )
     return program
 
 

@@ -99,22 +99,27 @@ class Apt:
         """Downloads packages and unpacks them."""
         into.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.root) as scratch:
-            print(f"vm: fetching {' '.join(packages)} for {self.arch}", file=sys.stderr)
-            named = [f"{package}:{self.arch}" for package in packages]
-            self._run("apt-get", "-q", "download", *named, cwd=Path(scratch))
+            what = packages[0] if len(packages) == 1 else f"{packages[0]} and {len(packages) - 1} more"
+            print(f"vm: fetching {what} for {self.arch}", file=sys.stderr)
+            names = [f"{package}:{self.arch}" for package in packages]
+            self._run("apt-get", "-q", "download", *names, cwd=Path(scratch))
             for deb in sorted(Path(scratch).glob("*.deb")):
                 self._run("dpkg-deb", "-x", str(deb), str(into))
 
     def closure(self, packages: list[str]) -> list[str]:
         """The packages and all that they depend on."""
-        text = self._run("apt-get", "-qq", "install", "--print-uris", "--no-install-recommends", "-y", *packages)
+        text = self._run(
+            "apt-get", "-qq", "install", "--print-uris", "--no-install-recommends", "-y", *packages
+        )
         return sorted({line.split()[1].split("_")[0] for line in text.splitlines() if line.startswith("'")})
 
 
 def _newest(names: list[str], series: str, arch: str) -> str:
     """The newest kernel among package names, as a release; empty if there is none."""
     pattern = re.compile(rf"linux-(?:image|binary)-({re.escape(series)}[.\d]*\S*-{arch})$")
-    found = {match[1] for name in names if (match := pattern.match(name)) and not _OTHER_FLAVOURS.search(name)}
+    found = {
+        match[1] for name in names if (match := pattern.match(name)) and not _OTHER_FLAVOURS.search(name)
+    }
     exact = {release for release in found if re.match(rf"{re.escape(series)}(?![\d])", release)}
     return max(exact, key=lambda r: [int(n) for n in re.findall(r"\d+", r.split(f"-{arch}")[0])], default="")
 

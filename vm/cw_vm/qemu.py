@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
 
@@ -24,7 +25,9 @@ _PORTS = ("stdout", "stderr", "status", "out")
 _PR_SET_PDEATHSIG = 1
 _QEMU_MAJOR = 10
 
-_TROUBLE = re.compile(r"Kernel panic - not syncing.*|Oops:.*|BUG: .*|Unable to handle kernel .*|Internal error: .*")
+_TROUBLE = re.compile(
+    r"Kernel panic - not syncing.*|Oops:.*|BUG: .*|Unable to handle kernel .*|Internal error: .*"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ def program(arch: str) -> str:
     version = re.search(r"version (\d+)\.(\d+)", text)
     if not version or int(version[1]) < _QEMU_MAJOR:
         found = version[0].split()[1] if version else "unknown"
-        raise CannotBuild(f"{name} is of version {found}, {_QEMU_MAJOR} or later is needed: run 'scripts/setup.sh vm'")
+        raise CannotBuild(
+            f"{name} is of version {found}, {_QEMU_MAJOR} or later is needed: run 'scripts/setup.sh vm'"
+        )
     return name
 
 
@@ -68,7 +73,14 @@ def command(guest: Guest, run: Path) -> list[str]:
     """QEMU's command line."""
     arguments = [guest.program, "-accel", guest.accelerator, *guest.machine]
     arguments += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
-    arguments += ["-kernel", str(guest.kernel), "-initrd", str(guest.initramfs), "-append", guest.command_line]
+    arguments += [
+        "-kernel",
+        str(guest.kernel),
+        "-initrd",
+        str(guest.initramfs),
+        "-append",
+        guest.command_line,
+    ]
     arguments += ["-serial", f"file:{run / 'console'}", "-device", "virtio-serial-pci,max_ports=8"]
     for number, name in enumerate(_PORTS, 1):
         arguments += ["-chardev", f"file,id={name},path={run / name}"]
@@ -98,7 +110,7 @@ class _Follower:
         self._file.close()
 
 
-def _to(stream: "sys.TextIO") -> Callable[[bytes], object]:
+def _to(stream: TextIO) -> Callable[[bytes], object]:
     def write(data: bytes) -> None:
         stream.buffer.write(data)
         stream.buffer.flush()
@@ -119,19 +131,21 @@ def trouble(run: Path) -> str | None:
 def _watch(process: "subprocess.Popen[bytes]", run: Path, limits: Limits, followers: list[_Follower]) -> None:
     """Waits until QEMU ends; ends it when time is up."""
     deadline = time.monotonic() + limits.boot
-    started = False
+    running = False
     while process.poll() is None:
         for follower in followers:
             follower.step()
-        if not started and _read(run / "status").startswith("started"):
-            started = True
+        if not running and started(run):
+            running = True
             deadline = time.monotonic() + limits.command
         if time.monotonic() > deadline:
             process.kill()
             process.wait()
-            doing = f"the command to end within {limits.command:g}" if started else f"to boot within {limits.boot:g}"
+            late = f"its command took more than {limits.command:g} s"
+            if not running:
+                late = f"it took more than {limits.boot:g} s to boot"
             said = trouble(run)
-            raise GuestHung(f"the guest hung: it took more than it may for {doing} seconds{_also(said)} (console: {run / 'console'})")
+            raise GuestHung(f"the guest hung: {late}{_also(said)} (console: {run / 'console'})")
         time.sleep(_POLL_SECONDS)
 
 
@@ -179,5 +193,7 @@ def _result(code: int, run: Path) -> int:
     if code == 1 and not _read(run / "console"):
         raise CannotBuild(f"QEMU refuses the guest: {said}")
     if code == 0:
-        raise EmulatorFailed(f"the guest switched itself off before its command had ended (console: {run / 'console'})")
+        raise EmulatorFailed(
+            f"the guest switched itself off before its command had ended (console: {run / 'console'})"
+        )
     raise EmulatorFailed(f"QEMU ended with status {code}: {said}")

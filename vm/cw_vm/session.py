@@ -19,10 +19,11 @@ from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
 #   sched_verbose     debugfs shows the sched domains
 #   panic=-1 oops=panic  a broken kernel ends at once
 #   tsc=reliable      the emulated clock is the host's: do not distrust it when the host is busy
+#   no_timer_check    nor the timer: the check of it at boot fails now and then on a busy host
 #   mitigations=off   they are for other hardware, and slow under emulation
 #   nowatchdog        a CPU that the host does not run for seconds is not locked up
 _COMMAND_LINE = "sched_verbose panic=-1 oops=panic nowatchdog mitigations=off loglevel=5"
-_COMMAND_LINE_X86 = "tsc=reliable"
+_COMMAND_LINE_X86 = "tsc=reliable no_timer_check"
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,46 @@ def positive(text: str) -> int:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options that all programs here have."""
     add = parser.add_argument
-    add("--arch", choices=("amd64", "arm64"), help="the guest's architecture [default: what the machine is of]")
+    add(
+        "--arch",
+        choices=("amd64", "arm64"),
+        help="the guest's architecture [default: what the machine is of]",
+    )
     add("--memory", type=positive, metavar="MIB", help="the guest's memory [default: by its CPUs]")
-    add("--timeout", type=positive, default=600, metavar="S", help="seconds that the command may take [default: 600]")
-    add("--boot-timeout", type=positive, default=300, metavar="S", help="seconds until it must have started [default: 300]")
-    add("--accel", choices=("auto", "kvm", "tcg-multi", "tcg-single"), default="auto", help="[default: KVM if it works, else TCG: with a thread for all CPUs if the host has fewer, else with a thread for each]")
-    add("--copy-in", action="append", default=[], metavar="PATH[:GUEST]", help="a file, or a directory with all below it, for the guest, at the same path or another")
-    add("--package", action="append", default=[], metavar="NAME", help="a Debian package of the guest's architecture whose programs the command may name")
+    add(
+        "--timeout",
+        type=positive,
+        default=600,
+        metavar="S",
+        help="seconds that the command may take [default: 600]",
+    )
+    add(
+        "--boot-timeout",
+        type=positive,
+        default=300,
+        metavar="S",
+        help="seconds until it must have started [default: 300]",
+    )
+    add(
+        "--accel",
+        choices=("auto", "kvm", "tcg-multi", "tcg-single"),
+        default="auto",
+        help="[default: KVM if it works, else TCG with one thread for all CPUs]",
+    )
+    add(
+        "--copy-in",
+        action="append",
+        default=[],
+        metavar="PATH[:GUEST]",
+        help="a file, or a directory with all below it, for the guest, at the same path or another",
+    )
+    add(
+        "--package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a Debian package, fetched for the guest, whose programs the command names",
+    )
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 
 
@@ -111,7 +145,7 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         built = hardware.for_x86(host, chosen.memory)
     else:
         built = hardware.for_arm64(host, chosen.memory, program, run)
-    accelerator = accel.choose(chosen.accel, kernel, arch, len(host.cpus))
+    accelerator = accel.choose(chosen.accel, kernel, arch)
     contents = guest.Contents(
         arch=arch,
         command=chosen.command,
@@ -121,8 +155,15 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         madt=built.madt,
     )
     (run / "initramfs").write_bytes(guest.build(contents))
-    line = [f"console={accel.console(arch)}", _COMMAND_LINE, _COMMAND_LINE_X86 if arch == "amd64" else "", chosen.cmdline]
-    return qemu.Guest(program, built.arguments, accelerator, kernel.image, run / "initramfs", " ".join(filter(None, line)))
+    line = [
+        f"console={accel.console(arch)}",
+        _COMMAND_LINE,
+        _COMMAND_LINE_X86 if arch == "amd64" else "",
+        chosen.cmdline,
+    ]
+    return qemu.Guest(
+        program, built.arguments, accelerator, kernel.image, run / "initramfs", " ".join(filter(None, line))
+    )
 
 
 def _unpack(archive: Path, out: Path) -> None:
@@ -133,7 +174,9 @@ def _unpack(archive: Path, out: Path) -> None:
     command = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise EmulatorFailed(f"the files of /out did not come back whole: {done.stderr.strip().splitlines()[0]}")
+        raise EmulatorFailed(
+            f"the files of /out did not come back whole: {done.stderr.strip().splitlines()[0]}"
+        )
 
 
 def run(chosen: Options) -> int:

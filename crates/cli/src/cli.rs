@@ -73,7 +73,7 @@ pub(crate) struct Domains {
     /// Print names and flags as this kernel does
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
-    /// A kernel built without CONFIG_SCHED_CLUSTER, as Debian's 6.12 for arm64 is
+    /// Take the kernel as built without CONFIG_SCHED_CLUSTER, as Debian's 6.12 for arm64 is [default: with]
     #[arg(long)]
     pub(crate) no_sched_cluster: bool,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
@@ -237,10 +237,10 @@ pub(crate) struct Parity {
     /// The kernel that the policy stands for [default: that of the file, or the nearest older one]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
-    /// Print decisions one by one instead of the table
+    /// Print decisions one by one instead of the table [default: the table]
     #[arg(long, value_name = "WHICH", conflicts_with_all = ["explain", "require", "sched_feat", "set"])]
     pub(crate) list: Option<Listed>,
-    /// Show one decision of one file step by step: its number, as --list has it
+    /// Show one decision of one file step by step: its number, as --list has it [default: the table]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           conflicts_with_all = ["require", "sched_feat", "set"])]
     pub(crate) explain: Option<u64>,
@@ -250,7 +250,8 @@ pub(crate) struct Parity {
     /// What if this tunable had another value [default: as in the file]
     #[arg(long, value_name = "TUNABLE=VALUE")]
     pub(crate) set: Vec<Assignment>,
-    /// Exit with status 1 if fewer of the stable decisions agree, in percent: wakeup=99.9,fork=99,exec=99,balance=95
+    /// Exit with status 1 if less of the stable decisions agree, as in wakeup=99.9,fork=99,exec=99,balance=95
+    /// [default: no requirement]
     #[arg(long, value_name = "CLASS=PERCENT", value_delimiter = ',')]
     pub(crate) require: Vec<Requirement>,
     /// Print JSON [default: text]
@@ -271,7 +272,7 @@ pub(crate) enum Listed {
 
 #[derive(Args)]
 pub(crate) struct Record {
-    /// Record where tasks are placed and what is balanced; there is no other kind of recording yet
+    /// Record where tasks are placed and what is balanced; there is no other kind of recording yet [default: no]
     #[arg(long)]
     pub(crate) decisions: bool,
     /// The file to write

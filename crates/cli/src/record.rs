@@ -19,8 +19,8 @@ pub(crate) fn run(args: &cli::Record) -> Result<()> {
     }
     let Some(recorder) = recorder() else {
         bail!(
-            "{RECORDER} is neither beside this program nor in PATH: build it with `make record`, which needs clang, \
-             libbpf and bpftool"
+            "{RECORDER} is neither beside this program nor in PATH: build it with `make record`, which needs clang and \
+             libbpf"
         );
     };
     let mut command = Command::new(&recorder);

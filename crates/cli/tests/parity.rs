@@ -199,7 +199,7 @@ fn record_needs_to_know_what_and_the_recorder() {
     assert_eq!(
         String::from_utf8(missing.stderr).unwrap(),
         "coreward: coreward-record is neither beside this program nor in PATH: build it with `make record`, which \
-         needs clang, libbpf and bpftool\n"
+         needs clang and libbpf\n"
     );
 }
 

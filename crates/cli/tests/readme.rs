@@ -132,6 +132,8 @@ fn run_page(name: &str, dir: &Path) -> usize {
 fn workplace(test: &str) -> PathBuf {
     let dir = directory(test);
     std::os::unix::fs::symlink(root().join("experiments"), dir.join("experiments")).expect("a link");
+    let recording = root().join("crates/parity/tests/data/hackbench-6.12.cwc");
+    std::os::unix::fs::symlink(recording, dir.join("hackbench-6.12.cwc")).expect("a link");
     dir
 }
 

@@ -26,6 +26,8 @@ impl Simulation<'_> {
                 self.sys.newidle_account(&mut walk, cost, moved, may_go_on, self.now);
             }
         }
+        let next = &mut self.cpus[cpu].next_balance;
+        *next = walk.next_balance.min(*next);
         let found = self.sys.newidle_end(&walk) && !self.cpus[cpu].rq.is_empty();
         self.counters.time.newidle += self.local_now(cpu) - before;
         found

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use coreward_machine::CpuSet;
 use coreward_policy::layout::{
-    CfsRq, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NO_IDLE_STATE, NONE, TASK_CFS_RQ, TASK_PERCPU_KTHREAD,
-    TASK_SCHED_IDLE,
+    CfsRq, MAX_CPUS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NO_IDLE_STATE, NONE, TASK_CFS_RQ,
+    TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE,
 };
 use coreward_policy::{Avg, CpuMask, Domain, Group, Llc, NR_TUNABLES, System, Task};
 
@@ -25,6 +25,9 @@ pub(crate) mod sd {
 pub(crate) fn mask(set: &CpuSet) -> CpuMask {
     CpuMask { bits: *set.words() }
 }
+
+// a file has no more levels than the policy
+const _: () = assert!(format::MAX_LEVELS <= MAX_LEVELS && format::MAX_CPUS <= MAX_CPUS);
 
 /// The machine as the policy sees it, and where the recorded state goes.
 pub(crate) struct State {
@@ -101,7 +104,6 @@ impl State {
                 added
             }
         };
-        debug_assert!(level < MAX_LEVELS);
         let sd = &mut self.sys.cpu_sd[cpu][level];
         sd.domain = domain;
         sd.local_group = first_group + own as u32;

@@ -181,6 +181,36 @@ fn a_balance_of_nothing_is_balanced() {
 }
 
 #[test]
+fn each_group_has_the_state_of_its_own_cpus() {
+    let machine = Shape::plain(2, 2).machine(KERNELS[0]);
+    let mut balance = balance(&machine, 0, 4, 1);
+    busy(&mut balance.states, &[2, 3], 2);
+    // entries come CPU by CPU, the lower domain first: these are CPU 1 alone, and the LLC of CPUs 2 and 3
+    balance.states.groups[2].capacity = 700;
+    balance.states.groups[5].capacity = 1500;
+    balance.states.groups[7].capacity = 1500;
+    let [local, busiest] = replay(&machine).describe_groups(&balance);
+    // the local group is brought up to date with the groups of its CPUs, 1024 and 700
+    assert!(local.ends_with(", capacity 1724"), "{local}");
+    assert!(busiest.ends_with(", capacity 1500"), "{busiest}");
+}
+
+#[test]
+fn the_lowest_balance_has_renewed_the_capacity_of_its_cpu() {
+    let machine = Shape::plain(1, 4).machine(KERNELS[0]);
+    let mut balance = balance(&machine, 0, 4, 1);
+    busy(&mut balance.states, &[1], 2);
+    let after = CpuState { capacity: 900, ..balance.states.cpus[0] };
+    balance.states.changed = vec![ChangedCpu { cpu: 0, pad: 0, after }];
+    let mut replay = replay(&machine);
+    let [local, _] = replay.describe_groups(&balance);
+    assert!(local.ends_with(", capacity 900"), "{local}");
+    assert!(replay.compare(&Record::Balance(Box::new(balance.clone())))[0].is_stable());
+    balance.states.changed[0].cpu = 1;
+    assert!(!replay.compare(&Record::Balance(Box::new(balance)))[0].is_stable());
+}
+
+#[test]
 fn a_queue_without_its_balance_is_no_comparison() {
     let machine = Shape::plain(1, 4).machine(KERNELS[0]);
     let queue = Queue { sequence: 5, src_cpu: 0, pad: 0 };

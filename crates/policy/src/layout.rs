@@ -329,6 +329,7 @@ pub struct Newidle {
     pub cpu: i32,
     pub level: u32,
     pub curr_cost: u64,
+    pub next_balance: u64,
     pub random: u32,
     pub weight: u32,
     pub pulled: bool,

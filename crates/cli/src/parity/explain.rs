@@ -9,7 +9,7 @@ use coreward_parity::format::{
     BalanceHead, CPU_CURR_IDLE, CPU_IDLE_STATE, CPU_TTWU_PENDING, CpuState, PLACEMENT_IN_TASK, PlacementHead,
     TASK_EXITING, TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TaskState,
 };
-use coreward_parity::{Balance, Outcome, Placement, Record, RecordedMachine, Replay, States};
+use coreward_parity::{Balance, Choice, Outcome, Placement, Record, RecordedMachine, Replay, States};
 use serde::Serialize;
 
 use super::list::task_name;
@@ -163,14 +163,12 @@ fn balance_steps(machine: &RecordedMachine, replay: &mut Replay, balance: &Balan
 fn queue_steps(machine: &RecordedMachine, balance: &Balance) -> Vec<Step> {
     let mut marks = BTreeMap::new();
     mark(&mut marks, balance.head.dst_cpu, "destination");
-    let imbalance = format!(
-        "the kernel wants {} of migration type {} from the group of CPUs {}",
-        balance.head.imbalance, balance.head.migration_type, balance.group
-    );
-    vec![
-        Step::new("balance", vec![balance_line(&balance.head), imbalance]),
-        cpu_step(machine, &balance.states, &marks),
-    ]
+    let wanted = Choice::Imbalance(balance.head.migration_type, balance.head.imbalance);
+    let group = format!("the kernel moves {wanted} from the group of CPUs {}", balance.group);
+    // a queue is chosen on the state that the choice of the group ended with
+    let mut states = balance.states.clone();
+    states.changed.iter().for_each(|changed| states.cpus[changed.cpu as usize] = changed.after);
+    vec![Step::new("balance", vec![balance_line(&balance.head), group]), cpu_step(machine, &states, &marks)]
 }
 
 fn balance_line(head: &BalanceHead) -> String {
