@@ -75,10 +75,10 @@ fn profiles_and_features() {
 #[test]
 fn tunables_and_costs() {
     refused_option(&["--set", "nr_migrate=0"], "--set: nr_migrate is 0, allowed are 1 to 128 (tasks)");
+    let names: Vec<_> = coreward_policy::TUNABLES.iter().map(|tunable| tunable.name).collect();
     refused_option(
         &["--set", "latency_ns=6"],
-        "--set: unknown tunable `latency_ns`, allowed are spare_capacity_threshold, migration_cost_ns, base_slice_ns, \
-         nr_migrate, relax_domain_level, capacity_margin, llc_overaggr_pct, llc_imb_pct",
+        &format!("--set: unknown tunable `latency_ns`, allowed are {}", names.join(", ")),
     );
     for wrong in ["nr_migrate", "nr_migrate=", "nr_migrate=4.5", "nr_migrate=99999999999999999999"] {
         let what = "allowed is NAME=VALUE with an integer value";
