@@ -5,8 +5,8 @@
  *
  * Not modelled: the node or cache that a task prefers under NUMA balancing or
  * SCHED_CACHE, which only the choice of the source heeds (under CACHE_AWARE_HOT
- * task_hot() does); bandwidth throttling,
- * core scheduling and buddies, which are off in a default kernel's root group.
+ * task_hot() does); bandwidth throttling and core scheduling, which are off in a
+ * default kernel's root group.
  */
 #ifndef CW_DETACH_H
 #define CW_DETACH_H
@@ -23,8 +23,9 @@ enum cw_detach {
 /*
  * Is the task's working set still in the cache? It ran less than
  * migration_cost_ns ago, or the cache is the one that its process prefers
- * (CACHE_AWARE_HOT). SMT siblings share all caches. Tasks of policy SCHED_IDLE do
- * not matter, and with a cost of 0 nothing does.
+ * (CACHE_AWARE_HOT), or it is to run next and dst_cpu need not wait for it
+ * (CACHE_HOT_BUDDY). SMT siblings share all caches. Tasks of policy SCHED_IDLE do
+ * not matter, and with a cost of 0 nothing but CACHE_HOT_BUDDY does.
  */
 static inline bool task_hot(struct cw_sys *sys, const struct cw_balance *env,
 			    const struct cw_task *p)
@@ -35,6 +36,9 @@ static inline bool task_hot(struct cw_sys *sys, const struct cw_balance *env,
 		return false;
 	if (env_domain(sys, env)->flags & SD_SHARE_CPUCAPACITY)
 		return false;
+	if (p->flags & CW_TASK_BUDDY && sched_feat(sys, CW_FEAT_CACHE_HOT_BUDDY) &&
+	    cpu_rq(sys, env->dst_cpu)->nr_running)
+		return true;
 	if (!cost)
 		return false;
 	return cache_hot(sys, env, p) || (s64)(env->now - p->exec_start) < cost;

@@ -216,6 +216,7 @@ enum cw_task_flag {
 	CW_TASK_DELAYED = 1 << 3, /* asleep, its dequeue is delayed (se.sched_delayed) */
 	CW_TASK_INELIGIBLE = 1 << 4, /* queued with negative lag: it had more than its share */
 	CW_TASK_CACHE_CPU = 1 << 5, /* its process prefers an LLC */
+	CW_TASK_BUDDY = 1 << 6, /* CFS will prefer it at the next switch (cfs_rq->next or ->last) */
 };
 
 /* Wake flags, as the kernel's WF_*. */

@@ -77,6 +77,17 @@ static void test_task_hot(void)
 	CHECK(!task_hot(&sys, &env, &tasks[0]));
 	tasks[0].exec_start = now + 5;
 	CHECK(!task_hot(&sys, &env, &tasks[0]));
+	/* A buddy is hot if the destination has work. */
+	tasks[0].flags = CW_TASK_BUDDY;
+	CHECK(!task_hot(&sys, &env, &tasks[0]));
+	sys.cpu[0].nr_running = 1;
+	CHECK(task_hot(&sys, &env, &tasks[0]));
+	set_feature(CW_FEAT_CACHE_HOT_BUDDY, false);
+	CHECK(!task_hot(&sys, &env, &tasks[0]));
+	set_feature(CW_FEAT_CACHE_HOT_BUDDY, true);
+	tasks[0].flags = 0;
+	CHECK(!task_hot(&sys, &env, &tasks[0]));
+	sys.cpu[0].nr_running = 0;
 
 	/* Hot tasks go after more than cache_nice_tries = 1 failures. */
 	sys.tunable[CW_TUNE_migration_cost_ns] = (s64)cost;

@@ -16,7 +16,6 @@ use rayon::prelude::*;
 use crate::cli;
 use crate::experiment::{Experiment, Side};
 use crate::output::{self, OutputFile};
-use crate::policy;
 use crate::report;
 use crate::setup::Host;
 
@@ -128,7 +127,8 @@ impl Ready {
         let mut sides = sides.map(|(side, runs)| Runs { label: side.label.clone(), runs: runs.to_vec() });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = self.experiment.published.clone();
-        Ok(Comparison::new(&self.experiment.name, baseline, sides.collect(), published, self.notes()))
+        let notes = report::scaled(self.scale).into_iter().collect();
+        Ok(Comparison::new(&self.experiment.name, baseline, sides.collect(), published, notes))
     }
 
     /// The metrics of all runs, side by side, on the threads of the current pool.
@@ -148,16 +148,6 @@ impl Ready {
         let results: Vec<Result<Metrics>> = (0..sides.len() * runs).into_par_iter().map(one).collect();
         progress.finish_and_clear();
         results.into_iter().collect()
-    }
-
-    /// What the figures are to be read with.
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for host in &self.hosts {
-            notes.extend(policy::stand_in(host.policy.profile).filter(|note| !notes.contains(note)));
-        }
-        notes.extend(report::scaled(self.scale));
-        notes
     }
 
     fn heading(&self, out: &mut dyn Write) -> Result<()> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cli::Simulated;
-use crate::policy::{self, Policy};
+use crate::policy::Policy;
 use crate::scale;
 use crate::setup::Host;
 
@@ -48,7 +48,6 @@ impl<'a> Report<'a> {
         let policy = &host.policy;
         let counts: Vec<_> = outcome.reasons().collect();
         let tunables = TUNABLES.iter().zip(policy.tunables);
-        let notes = [policy::stand_in(policy.profile), scaled(args.scale)];
         Report {
             machine: &host.machine.name,
             workload: &workload.name,
@@ -61,7 +60,7 @@ impl<'a> Report<'a> {
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
             reasons: counts.iter().map(|(reason, n)| (reason.name().into(), (*n).into())).collect(),
-            notes: notes.into_iter().flatten().collect(),
+            notes: scaled(args.scale).into_iter().collect(),
             policy,
             counts,
         }

@@ -77,8 +77,8 @@ fn tunables_and_costs() {
     refused_option(&["--set", "nr_migrate=0"], "--set: nr_migrate is 0, allowed are 1 to 128 (tasks)");
     let names: Vec<_> = coreward_policy::TUNABLES.iter().map(|tunable| tunable.name).collect();
     refused_option(
-        &["--set", "latency_ns=6"],
-        &format!("--set: unknown tunable `latency_ns`, allowed are {}", names.join(", ")),
+        &["--set", "slice_ns=6"],
+        &format!("--set: unknown tunable `slice_ns`, allowed are {}", names.join(", ")),
     );
     for wrong in ["nr_migrate", "nr_migrate=", "nr_migrate=4.5", "nr_migrate=99999999999999999999"] {
         let what = "allowed is NAME=VALUE with an integer value";

@@ -85,7 +85,6 @@ fn a_run_reports_what_was_run() {
                 profile   linux-6.5\n\
                 changed   WAKEUP_BIAS_PREV, spare_capacity_threshold=128, tick_ns=2000\n\
                 seed      7\n\
-                note      profile linux-6.5: its CFS queue is not built yet, EEVDF stands in\n\
                 note      scaled: 0.25 of the workload's loops were run, from an even spread of the tasks, \
                 and measured from the second third of the messages to the first worker's end; counts and \
                 times are of that stretch, runtime_extrapolated_s is its rate extrapolated to the whole\n\n\

@@ -1,10 +1,11 @@
 //! Moving tasks: newidle balance, periodic balance, and the balance that one idle
 //! CPU does for all. The policy decides; tasks and queues are moved here.
 
+use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::State;
 use coreward_policy::layout::{
-    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, TASK_DELAYED, TASK_INELIGIBLE,
+    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, TASK_BUDDY, TASK_DELAYED, TASK_INELIGIBLE,
 };
 use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
 
@@ -142,7 +143,7 @@ impl Simulation<'_> {
         let mut moved = Vec::new();
         let mut i = 0;
         while i < offered.len() {
-            self.note_delay_and_lag(offered[i], src);
+            self.note_queue_state(offered[i], src);
             let t = &self.tasks[offered[i] as usize];
             let running = self.cpus[src].curr == Some(offered[i]);
             match self.sys.detach_task_step(env, &t.policy, &self.all_cpus, running) {
@@ -164,16 +165,20 @@ impl Simulation<'_> {
         moved.len() as u32
     }
 
-    /// Tells the policy whether a task on `cpu` sleeps after all, or has had more than its share.
-    fn note_delay_and_lag(&mut self, task: u32, cpu: usize) {
+    /// Tells the policy what the queue knows of a task on `cpu`: whether it sleeps after all, has
+    /// had more than its share, or is a buddy.
+    fn note_queue_state(&mut self, task: u32, cpu: usize) {
         let t = &self.tasks[task as usize];
-        let eligible = self.cpus[cpu].rq.entity_eligible(t.se.vruntime, self.running_entity(cpu).as_ref());
-        let mut flags = t.policy.flags & !(TASK_DELAYED | TASK_INELIGIBLE);
+        let c = &self.cpus[cpu];
+        let mut flags = t.policy.flags & !(TASK_DELAYED | TASK_INELIGIBLE | TASK_BUDDY);
         if t.delayed {
             flags |= TASK_DELAYED;
         }
-        if !eligible {
+        if self.cfs.is_none() && !c.rq.entity_eligible(t.se.vruntime, self.running_entity(cpu).as_ref()) {
             flags |= TASK_INELIGIBLE;
+        }
+        if c.cfs.is_buddy(task) {
+            flags |= TASK_BUDDY;
         }
         self.tasks[task as usize].policy.flags = flags;
     }
@@ -181,13 +186,9 @@ impl Simulation<'_> {
     /// Takes a waiting task off `src`'s queue.
     fn detach_task(&mut self, task: u32, src: usize, by: usize) {
         self.charge_work(by, self.costs.detach_task_ns);
-        let curr = self.running_entity(src);
-        let (slice, tick) = (self.base_slice_ns, self.tick_ns);
         self.account_dequeue(src, task, false, by);
+        self.dequeue_waiting(src, task);
         let t = &mut self.tasks[task as usize];
-        let rq = &mut self.cpus[src].rq;
-        rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
-        rq.dequeue(task, &t.se);
         if !t.delayed {
             self.sys.util_est_dequeue(src, &t.policy);
         }
@@ -207,7 +208,7 @@ impl Simulation<'_> {
         if queued {
             self.set_waiting(false);
         }
-        self.activate_task(task, dst, by, false);
+        self.activate_task(task, dst, by, Enqueue::Migration);
         if delayed {
             // still asleep: it only changed the queue on which it catches up
             self.set_delayed(dst, task, true);

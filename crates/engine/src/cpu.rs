@@ -1,5 +1,6 @@
 //! One CPU: what it does, its queue, its clocks.
 
+use crate::cfs::CfsRq;
 use crate::contention::Lock;
 use crate::eevdf::RunQueue;
 use crate::queue::NEVER;
@@ -22,6 +23,7 @@ pub(crate) struct Cpu {
     pub(crate) activity: Activity,
     pub(crate) curr: Option<u32>,
     pub(crate) rq: RunQueue,
+    pub(crate) cfs: CfsRq,
     /// Valid unless idle.
     pub(crate) segment: Segment,
     /// Kernel work of the present event that the next segment starts with.
@@ -60,6 +62,7 @@ impl Cpu {
             activity: Activity::Idle,
             curr: None,
             rq: RunQueue::default(),
+            cfs: CfsRq::default(),
             segment: Segment::new(0, Work::default(), 1024),
             pending: Work::default(),
             lock: Lock::default(),

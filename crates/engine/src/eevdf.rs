@@ -14,6 +14,7 @@ pub(crate) const NICE_0_WEIGHT: u64 = 1024;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entity {
     pub(crate) vruntime: i64,
+    /// Its place in the queue; under CFS that is its vruntime.
     pub(crate) deadline: i64,
     /// Lag at the last time that it left a queue, in virtual ns.
     pub(crate) vlag: i64,
@@ -21,11 +22,15 @@ pub(crate) struct Entity {
     /// request is not yet served (RUN_TO_PARITY).
     pub(crate) picked_deadline: i64,
     pub(crate) weight: u32,
+    /// ns that it has run since it was last picked (CFS).
+    pub(crate) ran: u64,
+    /// It is on its way to another CPU: its vruntime counts from min_vruntime (CFS).
+    pub(crate) relative: bool,
 }
 
 impl Entity {
     /// Real time to virtual time.
-    fn calc_delta_fair(&self, delta: u64) -> i64 {
+    pub(crate) fn calc_delta_fair(&self, delta: u64) -> i64 {
         if u64::from(self.weight) == NICE_0_WEIGHT {
             delta as i64
         } else {
@@ -78,6 +83,11 @@ impl RunQueue {
         self.queue.iter().map(|q| q.task)
     }
 
+    /// The vruntime of the first task.
+    pub(crate) fn first_vruntime(&self) -> Option<i64> {
+        self.queue.first().map(|q| q.vruntime)
+    }
+
     /// (sum of (vruntime - base) * weight, total weight), the running task included.
     fn load(&self, curr: Option<&Entity>) -> (i64, i64) {
         match curr {
@@ -103,7 +113,7 @@ impl RunQueue {
     }
 
     /// Moves the origin of virtual time to V; keeps every comparison as it is.
-    fn rebase(&mut self, curr: Option<&Entity>) {
+    pub(crate) fn rebase(&mut self, curr: Option<&Entity>) {
         let v = self.avg_vruntime(curr);
         self.sum -= (v - self.base) * self.weight;
         self.base = v;

@@ -9,17 +9,19 @@
 //!
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
 //! `exec` what tasks do, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
-//! scheduler's paths, `load` its averages, `eevdf` its queues, `channel`,
-//! `cache` and `contention` the physics.
+//! scheduler's paths, `load` its averages, `fair` its queues under either
+//! discipline, `eevdf` or `cfs`, `channel`, `cache` and `contention` the physics.
 
 mod balance;
 mod cache;
+mod cfs;
 mod channel;
 mod contention;
 mod counters;
 mod cpu;
 mod eevdf;
 mod exec;
+mod fair;
 mod idle;
 mod load;
 pub mod queue;

@@ -21,7 +21,7 @@ impl Simulation<'_> {
         c.clock_pelt
     }
 
-    /// Accounts the current task's time up to now. If its request is served, others get a turn.
+    /// Accounts the current task's time up to now.
     pub(crate) fn update_curr(&mut self, cpu: usize) {
         let Some(curr) = self.cpus[cpu].curr else { return };
         let c = &mut self.cpus[cpu];
@@ -31,12 +31,8 @@ impl Simulation<'_> {
         }
         c.exec_start = self.now;
         self.schedstat[cpu].rq_cpu_time += delta;
-        let t = &mut self.tasks[curr as usize];
-        t.policy.exec_start = self.now;
-        let served = t.se.update_curr(delta, self.base_slice_ns);
-        if served && self.sys.cpu[cpu].cfs_nr_running > 1 {
-            self.cpus[cpu].need_resched = true;
-        }
+        self.tasks[curr as usize].policy.exec_start = self.now;
+        self.charge_curr(cpu, curr, delta);
     }
 
     /// Brings a task's and its runqueue's averages to now; `on_rq` and `running` say

@@ -57,11 +57,9 @@ impl Simulation<'_> {
             if self.cpus[cpu].rq.is_empty() && curr.is_none() && !self.sched_balance_newidle(cpu) {
                 return None;
             }
-            let parity = self.feature(Feature::RUN_TO_PARITY);
-            let picked = self.cpus[cpu].rq.pick_eevdf(curr.as_ref(), parity);
-            match picked {
+            match self.pick_next_entity(cpu) {
                 Some(task) if self.tasks[task as usize].delayed => self.finish_delayed_dequeue(cpu, task),
-                _ => return picked,
+                picked => return picked,
             }
         }
     }
@@ -78,9 +76,7 @@ impl Simulation<'_> {
             self.set_delayed(cpu, task, true);
             self.cpus[cpu].rq.enqueue(task, &se);
         } else {
-            let (slice, tick) = (self.base_slice_ns, self.tick_ns);
-            let rq = &self.cpus[cpu].rq;
-            rq.update_entity_lag(&mut self.tasks[task as usize].se, Some(&se), slice, tick);
+            self.dequeue_curr(cpu, task);
             self.account_dequeue(cpu, task, true, cpu);
         }
         if dead {
@@ -92,18 +88,15 @@ impl Simulation<'_> {
     }
 
     fn delays_dequeue(&self, cpu: usize, se: &Entity) -> bool {
-        self.feature(Feature::DELAY_DEQUEUE) && !self.cpus[cpu].rq.entity_eligible(se.vruntime, Some(se))
+        self.cfs.is_none()
+            && self.feature(Feature::DELAY_DEQUEUE)
+            && !self.cpus[cpu].rq.entity_eligible(se.vruntime, Some(se))
     }
 
     /// A delayed sleeper has been picked, so it has caught up: now it leaves the queue.
     fn finish_delayed_dequeue(&mut self, cpu: usize, task: u32) {
         self.charge_work(cpu, self.costs.dequeue_ns);
-        let (slice, tick) = (self.base_slice_ns, self.tick_ns);
-        let curr = self.running_entity(cpu);
-        let t = &mut self.tasks[task as usize];
-        let rq = &mut self.cpus[cpu].rq;
-        rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
-        rq.dequeue(task, &t.se);
+        self.dequeue_waiting(cpu, task);
         if self.feature(Feature::DELAY_ZERO) {
             let t = &mut self.tasks[task as usize];
             t.se.vlag = t.se.vlag.min(0);
@@ -146,10 +139,9 @@ impl Simulation<'_> {
             self.update_tg_load_avg(cpu, cpu);
         }
         self.sys.update_misfit_status(Some(&self.tasks[next as usize].policy), cpu);
+        self.set_next_entity(cpu, next);
         let now = self.now;
         let t = &mut self.tasks[next as usize];
-        self.cpus[cpu].rq.dequeue(next, &t.se);
-        t.se.picked_deadline = t.se.deadline;
         t.state = State::Running;
         t.policy.exec_start = now;
         self.touch(next);
@@ -213,12 +205,5 @@ impl Simulation<'_> {
         }
         self.unlock_rq(cpu, cpu);
         self.begin_segment(cpu, Activity::GoingIdle, Work::default());
-    }
-
-    /// sched_yield: the task forfeits the rest of its request.
-    pub(crate) fn yield_task(&mut self, cpu: usize, task: u32) {
-        self.update_curr(cpu);
-        let t = &mut self.tasks[task as usize];
-        t.se.forfeit(self.base_slice_ns);
     }
 }

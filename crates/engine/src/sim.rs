@@ -1,10 +1,12 @@
 //! The state of a simulation and its event loop.
 
 use crate::cache::Caches;
+use crate::cfs::Granularity;
 use crate::channel::Channel;
 use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
+use crate::fair;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
 use crate::system::{self, PolicySettings, TooLarge};
@@ -123,6 +125,8 @@ pub struct Simulation<'a> {
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     /// EEVDF's request size after scaling by the number of CPUs.
     pub(crate) base_slice_ns: u64,
+    /// CFS's tunables after scaling likewise; None if the queues are EEVDF's.
+    pub(crate) cfs: Option<Granularity>,
     pub(crate) tick_ns: u64,
     /// log2 of the bytes of a cache line.
     pub(crate) line_shift: u32,
@@ -171,7 +175,8 @@ impl<'a> Simulation<'a> {
             })
             .collect();
         let all_cpus = CpuMask { bits: *machine.all_cpus().words() };
-        let base_slice = sys.tunable(Tunable::base_slice_ns) as u64;
+        // sysctl_sched_tunable_scaling, logarithmic: 1 + log2 of at most 8 CPUs
+        let scale = u64::from(1 + nr_cpus.min(8).ilog2());
         let schedstat = (0..nr_cpus)
             .map(|cpu| CpuSchedstat {
                 domains: vec![DomainSchedstat::default(); topology.cpu_domains[cpu].len()],
@@ -200,8 +205,8 @@ impl<'a> Simulation<'a> {
             nohz_idle: all_cpus,
             nohz_next_balance: 0,
             sleepers: BinaryHeap::new(),
-            // sysctl_sched_tunable_scaling, logarithmic: 1 + log2 of at most 8 CPUs
-            base_slice_ns: base_slice * u64::from(1 + nr_cpus.min(8).ilog2()),
+            base_slice_ns: sys.tunable(Tunable::base_slice_ns) as u64 * scale,
+            cfs: fair::cfs_granularity(&sys, scale),
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),
             nr_live: 0,

@@ -12,6 +12,7 @@ impl Simulation<'_> {
                 self.update_tg_load_avg(cpu, cpu);
             }
             self.update_cfs_group(cpu);
+            self.entity_tick(cpu, curr);
             self.sys.update_misfit_status(Some(&self.tasks[curr as usize].policy), cpu);
         }
         self.sched_balance_trigger(cpu);

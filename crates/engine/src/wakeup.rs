@@ -2,9 +2,10 @@
 
 use crate::contention::Distance;
 use crate::cpu::Activity;
+use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::{State, Task};
-use coreward_policy::layout::{TASK_SCHED_IDLE, WF_FORK, WF_SYNC, WF_TTWU};
+use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement};
 
 /// Cache lines of a task that a wakeup reads and writes: state, on_cpu with the wake list
@@ -47,6 +48,7 @@ impl Simulation<'_> {
             self.trace_waking(task, cpu, target, false);
             self.count_ttwu(cpu, target);
             if target != prev {
+                self.migrate_task_rq(task, prev);
                 self.set_task_cpu(task, target, cpu);
             }
             self.tasks[task as usize].state = State::Waking;
@@ -173,8 +175,8 @@ impl Simulation<'_> {
     /// Puts a woken task on `target`'s queue and sees if it should run there at once.
     fn ttwu_do_activate(&mut self, task: u32, target: usize, cpu: usize) {
         self.lock_rq(target, cpu);
-        self.activate_task(task, target, cpu, false);
-        self.wakeup_preempt(task, target, cpu);
+        self.activate_task(task, target, cpu, Enqueue::Wakeup);
+        self.wakeup_preempt(task, target, cpu, WF_TTWU);
         self.unlock_rq(target, cpu);
     }
 
@@ -186,8 +188,8 @@ impl Simulation<'_> {
         let mut list = std::mem::take(&mut self.cpus[cpu].wakelist);
         self.lock_rq(cpu, cpu);
         for &task in &list {
-            self.activate_task(task, cpu, cpu, false);
-            self.wakeup_preempt(task, cpu, cpu);
+            self.activate_task(task, cpu, cpu, Enqueue::Wakeup);
+            self.wakeup_preempt(task, cpu, cpu, WF_TTWU);
         }
         self.unlock_rq(cpu, cpu);
         self.sys.cpu[cpu].ttwu_pending = 0;
@@ -203,13 +205,14 @@ impl Simulation<'_> {
         self.lock_rq(target, cpu);
         self.requeue_delayed_entity(task, target);
         self.charge_work(cpu, self.costs.enqueue_ns);
-        self.wakeup_preempt(task, target, cpu);
+        self.wakeup_preempt(task, target, cpu, WF_TTWU);
         self.unlock_rq(target, cpu);
     }
 
     /// A new task, created on `cpu`, gets its first CPU.
     pub(crate) fn wake_up_new_task(&mut self, task: u32, cpu: usize) {
         let before = self.local_now(cpu);
+        self.task_fork(task, cpu);
         let target = match self.spread.len() {
             0 => self.select_task_rq(task, cpu, cpu, WF_FORK),
             n => self.spread[task as usize % n],
@@ -221,8 +224,8 @@ impl Simulation<'_> {
         self.lock_rq(target, cpu);
         self.update_rq_clock(target);
         self.sys.post_init_entity_util_avg(target, &mut self.tasks[task as usize].policy);
-        self.activate_task(task, target, cpu, true);
-        self.wakeup_preempt(task, target, cpu);
+        self.activate_task(task, target, cpu, Enqueue::New);
+        self.wakeup_preempt(task, target, cpu, WF_FORK);
         self.unlock_rq(target, cpu);
         self.counters.time.wakeup += self.local_now(cpu) - before;
     }
@@ -252,21 +255,13 @@ impl Simulation<'_> {
     }
 
     /// Queues a task on `cpu`; `by` does the work and pays.
-    pub(crate) fn activate_task(&mut self, task: u32, cpu: usize, by: usize, new: bool) {
+    pub(crate) fn activate_task(&mut self, task: u32, cpu: usize, by: usize, why: Enqueue) {
         self.charge_work(by, self.costs.enqueue_ns);
         self.sys.update_avg_idle(cpu, self.now);
         self.update_curr(cpu);
         self.account_enqueue(cpu, task, by);
-        let curr = self.running_entity(cpu);
-        let mut slice = self.base_slice_ns;
-        if new && self.feature(Feature::PLACE_DEADLINE_INITIAL) {
-            slice /= 2;
-        }
-        let lag = self.feature(Feature::PLACE_LAG);
+        self.enqueue_entity(cpu, task, why);
         let t = &mut self.tasks[task as usize];
-        let rq = &mut self.cpus[cpu].rq;
-        rq.place_entity(&mut t.se, curr.as_ref(), slice, lag);
-        rq.enqueue(task, &t.se);
         t.state = State::Queued;
         t.cpu = cpu;
         t.queued_at = self.now;
@@ -278,47 +273,20 @@ impl Simulation<'_> {
         self.update_curr(cpu);
         self.update_load_avg(cpu, task, true, false);
         self.sys.util_est_enqueue(cpu, &self.tasks[task as usize].policy);
-        let curr = self.running_entity(cpu);
-        let (slice, tick) = (self.base_slice_ns, self.tick_ns);
-        let zero = self.feature(Feature::DELAY_ZERO);
-        let lag = self.feature(Feature::PLACE_LAG);
         self.set_delayed(cpu, task, false);
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
         t.queued_at = self.now;
-        if zero {
-            let rq = &mut self.cpus[cpu].rq;
-            rq.update_entity_lag(&mut t.se, curr.as_ref(), slice, tick);
+        if self.feature(Feature::DELAY_ZERO) {
+            self.update_entity_lag(cpu, task);
+            let t = &mut self.tasks[task as usize];
             if t.se.vlag > 0 {
-                rq.dequeue(task, &t.se);
+                self.cpus[cpu].rq.dequeue(task, &t.se);
                 t.se.vlag = 0;
-                rq.place_entity(&mut t.se, curr.as_ref(), slice, lag);
-                rq.enqueue(task, &t.se);
+                self.enqueue_entity(cpu, task, Enqueue::Wakeup);
             }
         }
         self.set_waiting(true);
-    }
-
-    /// Should the task that just came to `cpu`'s queue run in place of the current one?
-    fn wakeup_preempt(&mut self, task: u32, cpu: usize, by: usize) {
-        let Some(curr) = self.cpus[cpu].curr else {
-            return self.resched_curr(cpu, by);
-        };
-        if self.cpus[cpu].need_resched || !self.feature(Feature::WAKEUP_PREEMPTION) {
-            return;
-        }
-        let idle = |t: u32| self.tasks[t as usize].policy.flags & TASK_SCHED_IDLE != 0;
-        if idle(curr) != idle(task) {
-            if idle(curr) {
-                self.resched_curr(cpu, by);
-            }
-            return;
-        }
-        let parity = self.feature(Feature::RUN_TO_PARITY);
-        let entity = self.running_entity(cpu);
-        if self.cpus[cpu].rq.pick_eevdf(entity.as_ref(), parity) == Some(task) {
-            self.resched_curr(cpu, by);
-        }
     }
 
     /// Has `cpu` choose again what to run.

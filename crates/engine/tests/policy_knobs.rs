@@ -5,7 +5,7 @@ mod support;
 use coreward_machine::DomainOptions;
 use coreward_metrics::Metric;
 use coreward_policy::{FEATURES, TUNABLES};
-use support::{Setup, Workload, hackbench, ping_pong, restless, spinners, uneven};
+use support::{MS, Setup, Workload, hackbench, ping_pong, restless, spinners, uneven};
 
 /// Many short messages between more tasks than CPUs, with pipes that never fill.
 fn crowd(machine: &str) -> Setup {
@@ -22,9 +22,14 @@ fn full_pipe() -> Setup {
     Setup::new("1c", hackbench("-g 1 -f 1 -l 3000 -T --pipe"))
 }
 
+/// A profile whose queues are CFS's.
+fn cfs(s: Setup) -> Setup {
+    s.profile("linux-6.5")
+}
+
 /// Seed 000's variant on its baseline.
 fn biased() -> Setup {
-    crowd("4c").profile("linux-6.5").feature("WAKEUP_BIAS_PREV", true)
+    cfs(crowd("4c")).feature("WAKEUP_BIAS_PREV", true)
 }
 
 /// The CPUs of half of the LLCs are little.
@@ -76,6 +81,16 @@ fn feature_case(name: &str) -> Option<Setup> {
         "SIS_UTIL" => Setup::new("2l2c", uneven()),
         "TTWU_QUEUE" => Setup::new("2l2c", ping_pong(200, 30_000)),
         "WAKEUP_PREEMPTION" => crowd("1c"),
+        "EEVDF" => cfs(crowd("1c")),
+        // sleeps of more than half a latency
+        "GENTLE_FAIR_SLEEPERS" => cfs(Setup::new("1c", restless(3, 4 * MS, 9 * MS, 20))),
+        "START_DEBIT" => cfs(Setup::new("1c", uneven())),
+        // eight tasks on one CPU
+        "NEXT_BUDDY" | "LAST_BUDDY" => cfs(Setup::new("1c", restless(16, 2 * MS, 8 * MS, 10))),
+        // all tasks that are woken on crowded CPUs are buddies, and nothing else is hot
+        "CACHE_HOT_BUDDY" => cfs(Setup::new("4c", restless(50, 2 * MS, 8 * MS, 60)))
+            .feature("NEXT_BUDDY", true)
+            .tunable("migration_cost_ns", 0),
         "RUN_TO_PARITY" => long_crowd(),
         "PLACE_LAG" => crowd("1c"),
         "PLACE_DEADLINE_INITIAL" => Setup::new("1c", uneven()),
@@ -111,6 +126,9 @@ fn tunable_case(name: &str) -> Option<(Setup, i64)> {
         "spare_capacity_threshold" => (biased(), 1024),
         "migration_cost_ns" => (crowd("4c"), 0),
         "base_slice_ns" => (Setup::new("1c", uneven()), 10_000_000),
+        "latency_ns" => (cfs(Setup::new("1c", spinners(3, 60 * MS))), 60_000_000),
+        "min_granularity_ns" => (cfs(Setup::new("1c", spinners(12, 60 * MS))), 20_000_000),
+        "wakeup_granularity_ns" => (cfs(crowd("1c")), 20_000_000),
         "nr_migrate" => (Setup::new("4c", uneven()), 1),
         // who builds the domains asks for it
         "relax_domain_level" => (Setup::new("2l2c", uneven()), 0),
@@ -187,6 +205,10 @@ fn knobs_do_what_they_are_for() {
     let full = Setup::new("4c", hackbench("-g 1 -f 2 -l 3000 -T --pipe"));
     let (without, with) = switched(full, "PIPE_WAKE_WHILE_FULL", Metric::wakeups);
     assert!(with > without, "writers wake in vain: {with}, {without}");
+
+    let granularity = |ns| cfs(crowd("1c")).tunable("wakeup_granularity_ns", ns);
+    let (wide, none) = pair(granularity(20_000_000), granularity(0), Metric::context_switches_involuntary);
+    assert!(none > wide, "woken tasks preempt sooner: {none}, {wide}");
 
     let slice = |ns| Setup::new("1c", uneven()).tunable("base_slice_ns", ns);
     let (long, short) = pair(slice(10_000_000), slice(100_000), Metric::context_switches_involuntary);

@@ -31,6 +31,7 @@ pub const TASK_CFS_RQ: u32 = 1 << 2;
 pub const TASK_DELAYED: u32 = 1 << 3;
 pub const TASK_INELIGIBLE: u32 = 1 << 4;
 pub const TASK_CACHE_CPU: u32 = 1 << 5;
+pub const TASK_BUDDY: u32 = 1 << 6;
 
 pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
 pub const WF_FORK: u32 = SD_BALANCE_FORK;
