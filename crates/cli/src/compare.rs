@@ -156,7 +156,7 @@ impl Ready {
         for host in &self.hosts {
             notes.extend(policy::stand_in(host.policy.profile).filter(|note| !notes.contains(note)));
         }
-        notes.extend(report::scaled(self.scale));
+        notes.extend(report::scaled(self.scale, &self.workload));
         notes
     }
 

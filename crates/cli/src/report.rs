@@ -48,7 +48,7 @@ impl<'a> Report<'a> {
         let policy = &host.policy;
         let counts: Vec<_> = outcome.reasons().collect();
         let tunables = TUNABLES.iter().zip(policy.tunables);
-        let notes = [policy::stand_in(policy.profile), scaled(args.scale)];
+        let notes = [policy::stand_in(policy.profile), scaled(args.scale, workload)];
         Report {
             machine: &host.machine.name,
             workload: &workload.name,
@@ -120,15 +120,20 @@ fn number(metric: Metric, value: f64) -> String {
 }
 
 /// What the reader of a shortened run's figures has to know.
-pub(crate) fn scaled(scale: Scale) -> Option<String> {
-    (scale != Scale::FULL).then(|| {
+pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
+    let part = scale::text(scale);
+    let text = if workload.messages > 0 {
         format!(
-            "scaled: {} of the workload's loops were run, from an even spread of the tasks, and measured from \
+            "scaled: {part} of the workload's loops were run, from an even spread of the tasks, and measured from \
              the second third of the messages to the first worker's end; counts and times are of that stretch, \
-             runtime_extrapolated_s is its rate extrapolated to the whole",
-            scale::text(scale)
+             runtime_extrapolated_s is its rate extrapolated to the whole"
         )
-    })
+    } else {
+        format!(
+            "scaled: the workload ran for {part} of its time or its repetitions; rates and latencies compare, counts do not"
+        )
+    };
+    (scale != Scale::FULL).then_some(text)
 }
 
 fn as_number(scale: Scale) -> Value {

@@ -8,7 +8,7 @@
 //! modelled, and how, stands in `docs/model.md`.
 //!
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
-//! `exec` what tasks do, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
+//! `exec` what tasks do, `shared` and `sync` what they wait for each other with, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
 //! scheduler's paths, `load` its averages, `eevdf` its queues, `channel`,
 //! `cache` and `contention` the physics.
 
@@ -25,7 +25,9 @@ mod load;
 pub mod queue;
 mod schedule;
 mod segment;
+mod shared;
 mod sim;
+mod sync;
 mod system;
 mod task;
 mod tick;
