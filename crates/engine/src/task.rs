@@ -24,10 +24,10 @@ pub(crate) enum State {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Loop {
-    /// Where it goes on after [`Op::End`]: the body, or the head if `left` is 0.
     body: u32,
-    /// Repetitions left; 0 for those of which the head decides.
     left: u64,
+    /// Ends also when the workload stops.
+    until_stopped: bool,
 }
 
 pub(crate) struct Task {
@@ -142,34 +142,15 @@ impl Task {
     pub(crate) fn fetch_op(&mut self, ops: &[Op], mut goes_on: impl FnMut() -> bool) {
         self.op = loop {
             match ops.get(self.pc as usize) {
-                Some(Op::Repeat { times }) => {
-                    self.pc += 1;
-                    if *times == 0 {
-                        self.skip_body(ops);
-                    } else {
-                        self.loops[self.depth as usize] = Loop { body: self.pc, left: *times };
-                        self.depth += 1;
-                    }
-                }
-                Some(Op::RepeatUntilStopped) => {
-                    let head = self.pc;
-                    self.pc += 1;
-                    if goes_on() {
-                        self.loops[self.depth as usize] = Loop { body: head, left: 0 };
-                        self.depth += 1;
-                    } else {
-                        self.skip_body(ops);
-                    }
+                Some(Op::Repeat { times }) => self.enter_loop(ops, *times > 0, *times, false),
+                Some(Op::RepeatUntilStopped { times }) => {
+                    let enters = *times > 0 && goes_on();
+                    self.enter_loop(ops, enters, *times, true);
                 }
                 Some(Op::End) => {
                     let innermost = &mut self.loops[self.depth as usize - 1];
-                    if innermost.left == 0 {
-                        self.pc = innermost.body;
-                        self.depth -= 1;
-                        continue;
-                    }
                     innermost.left -= 1;
-                    if innermost.left > 0 {
+                    if innermost.left > 0 && (!innermost.until_stopped || goes_on()) {
                         self.pc = innermost.body;
                     } else {
                         self.depth -= 1;
@@ -178,6 +159,17 @@ impl Task {
                 }
                 op => break op.copied(),
             }
+        }
+    }
+
+    #[inline]
+    fn enter_loop(&mut self, ops: &[Op], enters: bool, left: u64, until_stopped: bool) {
+        self.pc += 1;
+        if enters {
+            self.loops[self.depth as usize] = Loop { body: self.pc, left, until_stopped };
+            self.depth += 1;
+        } else {
+            self.skip_body(ops);
         }
     }
 
@@ -201,7 +193,7 @@ impl Task {
         let mut open = 1;
         while open > 0 {
             match ops[self.pc as usize] {
-                Op::Repeat { .. } | Op::RepeatUntilStopped => open += 1,
+                Op::Repeat { .. } | Op::RepeatUntilStopped { .. } => open += 1,
                 Op::End => open -= 1,
                 _ => {}
             }

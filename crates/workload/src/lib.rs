@@ -7,6 +7,7 @@
 mod hackbench;
 mod perf_bench;
 mod program;
+pub mod rt_app;
 mod schbench;
 mod sysbench;
 
@@ -30,7 +31,7 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench [options], sysbench threads [options] run, perf bench sched pipe|messaging [options], \
-                     schbench [options], schbench-old [options]";
+                     schbench [options], schbench-old [options], rt-app FILE";
 
 /// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`.
 ///
@@ -43,6 +44,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
         Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
         Some("sysbench") => Ok(Sysbench::parse(words)?.workload(scale)),
         Some("perf") => perf_bench::parse(words, scale),
+        Some("rt-app") => rt_app::parse(words, scale),
         Some("schbench") => Ok(Schbench::parse(words)?.workload(scale)),
         Some("schbench-old") => Ok(SchbenchOld::parse(words)?.workload(scale)),
         other => Err(WorkloadError::Unknown(other.unwrap_or("").to_string())),

@@ -180,8 +180,11 @@ pub enum Op {
     /// Unlocks what [`Op::LockCpu`] has locked.
     UnlockCpu,
     /// Repeats the ops up to the matching [`Op::End`] until the workload stops (see [`Limits`] and
-    /// [`Op::Stop`]), which is looked at before each repetition.
-    RepeatUntilStopped,
+    /// [`Op::Stop`]), which is looked at before each repetition, but at most `times` times.
+    RepeatUntilStopped {
+        /// The most repetitions; [`u64::MAX`] for no such limit.
+        times: u64,
+    },
     /// Stops the workload, and wakes all who wait for conditions, barriers and flags, for good.
     Stop,
     /// The task's timers begin here, instead of with their first use.
@@ -322,7 +325,7 @@ pub struct ProgramBuilder {
 impl ProgramBuilder {
     /// Appends one op.
     pub fn op(mut self, op: Op) -> Self {
-        let opens = matches!(op, Op::Repeat { .. } | Op::RepeatUntilStopped | Op::End);
+        let opens = matches!(op, Op::Repeat { .. } | Op::RepeatUntilStopped { .. } | Op::End);
         assert!(!opens, "use repeat() or until_stopped()");
         self.ops.push(op);
         self
@@ -335,7 +338,12 @@ impl ProgramBuilder {
 
     /// Appends repetitions of what `body` adds until the workload stops.
     pub fn until_stopped(self, body: impl FnOnce(Self) -> Self) -> Self {
-        self.enclose(Op::RepeatUntilStopped, body)
+        self.at_most_until_stopped(u64::MAX, body)
+    }
+
+    /// Appends up to `times` repetitions of what `body` adds, fewer if the workload stops.
+    pub fn at_most_until_stopped(self, times: u64, body: impl FnOnce(Self) -> Self) -> Self {
+        self.enclose(Op::RepeatUntilStopped { times }, body)
     }
 
     fn enclose(mut self, head: Op, body: impl FnOnce(Self) -> Self) -> Self {

@@ -28,6 +28,8 @@ const SHARED_BYTES: u64 = 8 << 10;
 /// memory, so a step takes a store-to-load forwarding and an addition, 6 cycles at 3 GHz.
 /// Source: Agner Fog, Microarchitecture: 4 to 5 cycles for forwarding on Skylake and Zen 2; assumption: 3 GHz.
 const STEP_NS_16THS: u64 = 32;
+/// Longest work of a request.
+const MAX_WORK_NS: u64 = 1_000_000_000_000;
 /// Tasks that fit, well below PID_MAX_LIMIT.
 const MAX_TASKS: u64 = 1 << 20;
 
@@ -75,7 +77,7 @@ pub struct SchbenchOld {
     #[arg(short, long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub runtime: u64,
     /// Sleep of a message thread before it answers, in us.
-    #[arg(short, long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    #[arg(short, long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub sleeptime: u64,
     /// Time for which a worker spins, in us.
     #[arg(short, long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
@@ -108,6 +110,15 @@ impl Schbench {
         let parsed = Self::try_parse_from(words)
             .map_err(|e| usage("schbench", "-m -t (has to be given) -r -F -n -s -R -L", &e))?;
         refuse_too_many("schbench", parsed.message_threads, parsed.threads)?;
+        if parsed.work_ns() > MAX_WORK_NS {
+            return Err(WorkloadError::Usage(format!(
+                "schbench: a request of {} multiplications of {} KiB takes {} s (allowed: up to {} s)",
+                parsed.operations,
+                parsed.cache_footprint,
+                parsed.work_ns() / 1_000_000_000,
+                MAX_WORK_NS / 1_000_000_000
+            )));
+        }
         if parsed.rps > 0 && parsed.rps < u64::from(parsed.message_threads) {
             return Err(WorkloadError::Usage(format!(
                 "schbench: -R {} is less than one request for each of {} message threads (allowed: 0, or at least -m)",
@@ -341,6 +352,7 @@ mod tests {
             ("schbench", "not provided"),
             ("schbench -t 4 -A 50", "'-A'"),
             ("schbench -t 4 -p 100", "'-p'"),
+            ("schbench -t 4 -F 1048576 -n 1000000", "takes"),
             ("schbench -t 4 -m 8 -R 5", "-R 5 is less"),
             ("schbench -t 100000 -m 10000", "1000010000 tasks"),
             ("schbench-old -t 0", "0 is not in"),
