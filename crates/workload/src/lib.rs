@@ -4,19 +4,23 @@
 //! that the first task runs; everything else is spawned from there, as on a
 //! real system. [`parse`] reads a benchmark's own command line.
 
+mod encoder;
 mod hackbench;
 mod perf_bench;
 mod program;
 pub mod rt_app;
 mod schbench;
+mod server;
 mod sysbench;
 
+pub use encoder::Encoder;
 pub use hackbench::Hackbench;
 pub use perf_bench::{PerfMessaging, PerfPipe};
 pub use program::{
     Attributes, Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared, Workload,
 };
 pub use schbench::{Schbench, SchbenchOld};
+pub use server::Server;
 pub use sysbench::Sysbench;
 
 /// Why a workload's text was refused.
@@ -31,7 +35,8 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench [options], sysbench threads [options] run, perf bench sched pipe|messaging [options], \
-                     schbench [options], schbench-old [options], rt-app FILE";
+                     schbench [options], schbench-old [options], rt-app FILE, \
+                     encoder [options], server [options]";
 
 /// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`.
 ///
@@ -44,6 +49,8 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
         Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
         Some("sysbench") => Ok(Sysbench::parse(words)?.workload(scale)),
         Some("perf") => perf_bench::parse(words, scale),
+        Some("encoder") => Ok(Encoder::parse(words)?.workload(scale)),
+        Some("server") => Ok(Server::parse(words)?.workload(scale)),
         Some("rt-app") => rt_app::parse(words, scale),
         Some("schbench") => Ok(Schbench::parse(words)?.workload(scale)),
         Some("schbench-old") => Ok(SchbenchOld::parse(words)?.workload(scale)),
