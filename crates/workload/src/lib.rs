@@ -34,11 +34,10 @@ pub enum WorkloadError {
     Usage(String),
 }
 
-const KNOWN: &str = "hackbench [options], sysbench threads [options] run, perf bench sched pipe|messaging [options], \
-                     schbench [options], schbench-old [options], rt-app FILE, \
-                     encoder [options], server [options]";
+const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
+                     schbench-old, rt-app, encoder, server, each with its options";
 
-/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`.
+/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE` it reads the file.
 ///
 /// # Errors
 /// The name is not known, or an option is not one that the real tool has or

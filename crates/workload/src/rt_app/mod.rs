@@ -20,7 +20,8 @@ mod task;
 use crate::program::{Attributes, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError};
 use json::{Json, Value};
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
 use task::{Tables, Task};
 
 /// Largest file that is read.
@@ -52,12 +53,16 @@ pub(crate) fn parse<'a>(
         return Err(WorkloadError::Usage("rt-app: it takes one JSON file (allowed: rt-app FILE)".into()));
     };
     let refuse = |what: String| WorkloadError::Usage(format!("rt-app: {file}: {what}"));
-    let path = Path::new(file);
-    let bytes = std::fs::metadata(path).map_err(|e| refuse(e.to_string()))?;
-    if !bytes.is_file() || bytes.len() > MAX_BYTES {
-        return Err(refuse(format!("it is no file of up to {MAX_BYTES} bytes")));
+    // looked at first: opening a pipe would wait for its writer
+    if !std::fs::metadata(file).map_err(|e| refuse(e.to_string()))?.is_file() {
+        return Err(refuse("it is no file".into()));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| refuse(e.to_string()))?;
+    let mut text = String::new();
+    let open = File::open(file).map_err(|e| refuse(e.to_string()))?;
+    open.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|e| refuse(e.to_string()))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(refuse(format!("it is longer than {MAX_BYTES} bytes")));
+    }
     from_text(file, &text, scale)
 }
 
@@ -68,7 +73,7 @@ pub(crate) fn parse<'a>(
 /// The text is no JSON, a field is not of the grammar, or cannot be simulated: with file, line and field.
 pub fn from_text(name: &str, text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
     json::read(text)
-        .and_then(|json| File::read(&json))
+        .and_then(|json| Description::read(&json))
         .and_then(|file| file.workload(name, scale))
         .map_err(|(line, what)| WorkloadError::Usage(format!("rt-app: {name}:{line}: {what}")))
 }
@@ -115,14 +120,14 @@ struct Global {
     calibration_ns: u64,
 }
 
-struct File {
+struct Description {
     global: Global,
     tasks: Vec<Task>,
     tables: Tables,
 }
 
-impl File {
-    fn read(json: &Json) -> Result<File, Refusal> {
+impl Description {
+    fn read(json: &Json) -> Result<Description, Refusal> {
         let mut global = Global { duration: None, calibration_ns: 1 };
         let mut tasks = None;
         for (key, value) in members(json, "the file")? {
@@ -155,7 +160,7 @@ impl File {
         if read.iter().all(|task| task.instances == 0) {
             return Err((tasks.line, "tasks has no thread that would be started".into()));
         }
-        let mut file = File { global, tasks: read, tables };
+        let mut file = Description { global, tasks: read, tables };
         for index in 0..file.tasks.len() {
             let forked = file.forks_of(&file.tasks[index])?;
             file.tasks[index].link(&forked);
