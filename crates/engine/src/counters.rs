@@ -71,6 +71,8 @@ pub(crate) struct Counters {
     pub(crate) latency: LatencyHistogram,
     /// Latencies of events.
     pub(crate) events: Latencies,
+    /// Events in each second since the start.
+    pub(crate) events_by_second: Vec<u64>,
     /// From the look at the clock of who answers a task until the task runs.
     pub(crate) replies: Latencies,
     pub(crate) reasons: Vec<u64>,
@@ -95,9 +97,20 @@ impl Counters {
             idle_while_waiting_ns: 0,
             latency: LatencyHistogram::new(),
             events: Latencies::default(),
+            events_by_second: Vec::new(),
             replies: Latencies::default(),
             reasons: vec![0; Reason::all().count()],
         }
+    }
+
+    /// An event has ended, `since_start` ns after the start of what is measured.
+    pub(crate) fn event_ended(&mut self, latency_ns: u64, since_start: u64) {
+        self.events.record(latency_ns);
+        let second = (since_start / 1_000_000_000) as usize;
+        if second >= self.events_by_second.len() {
+            self.events_by_second.resize(second + 1, 0);
+        }
+        self.events_by_second[second] += 1;
     }
 
     pub(crate) fn record(&mut self, d: &Decision) {
@@ -169,7 +182,7 @@ impl Counters {
         let e = &self.events;
         let n = e.histogram.count() as f64;
         let Some(min_ns) = e.min_ns else { return Vec::new() };
-        vec![
+        let mut values = vec![
             (Metric::events, n),
             (Metric::events_per_s, n / runtime),
             (Metric::event_latency_us_min, min_ns as f64 / 1e3),
@@ -180,7 +193,18 @@ impl Counters {
             (Metric::event_latency_us_p99, e.us(99.0)),
             (Metric::event_latency_us_p999, e.us(99.9)),
             (Metric::event_latency_us_max, e.max_ns as f64 / 1e3),
-        ]
+        ];
+        // of whole seconds only
+        let mut seconds = self.events_by_second.clone();
+        seconds.resize(runtime as usize, 0);
+        seconds.sort_unstable();
+        let percentiles =
+            [(Metric::events_per_s_p20, 20), (Metric::events_per_s_p50, 50), (Metric::events_per_s_p90, 90)];
+        for (metric, percent) in percentiles {
+            let rank = (seconds.len() * percent).div_ceil(100).max(1);
+            values.extend(seconds.get(rank - 1).map(|events| (metric, *events as f64)));
+        }
+        values
     }
 
     fn reply_metrics(&self) -> Vec<(Metric, f64)> {

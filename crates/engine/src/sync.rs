@@ -177,9 +177,10 @@ impl Simulation<'_> {
             Op::Origin => self.tasks[task].sync.origin = Some(self.now),
             Op::EventStart => self.tasks[task].sync.event_at = self.now,
             Op::EventEnd => {
+                let since_start = self.now - self.marked_start.unwrap_or(0);
                 let sync = &mut self.tasks[task].sync;
                 sync.events += 1;
-                self.counters.events.record(self.now - sync.event_at);
+                self.counters.event_ended(self.now - sync.event_at, since_start);
             }
             _ => unreachable!("effect does the others"),
         }

@@ -180,6 +180,21 @@ fn limits_end_a_run() {
 }
 
 #[test]
+fn events_are_counted_by_the_second() {
+    // the first second has ten events of 99 ms, the next two have five of 199 ms
+    let busy = |ms: u64, times: u64| {
+        ProgramBuilder::default().repeat(times, |b| b.op(Op::EventStart).op(run(ms * MS)).op(Op::EventEnd))
+    };
+    let body =
+        busy(99, 10).repeat(10, |b| b.op(Op::EventStart).op(run(199 * MS)).op(Op::EventEnd)).op(run(50 * MS));
+    let main = [Op::MarkStart, spawn(1), Op::WaitChildren, Op::MarkEnd];
+    let m = Setup::free("2c", workload(0, vec![program(&main), body.build()])).run().outcome.metrics;
+    let at = |metric| m.get(metric).unwrap();
+    let percentiles = [Metric::events_per_s_p20, Metric::events_per_s_p50, Metric::events_per_s_p90].map(at);
+    assert_eq!(percentiles, [5.0, 5.0, 10.0]);
+}
+
+#[test]
 fn a_nice_task_gets_its_share() {
     // 1024 against 110 (nice 10): the first has 10 ms after 11.07 ms
     let ends = |nice| {

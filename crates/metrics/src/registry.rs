@@ -58,6 +58,9 @@ metrics! {
     messages_per_s: "1/s", Higher, "messages passed per second of runtime";
     events: "", Higher, "events (requests, transactions) that the workload's tasks ended";
     events_per_s: "1/s", Higher, "events per second of runtime";
+    events_per_s_p20: "1/s", Higher, "20th percentile of the events in a second of the run";
+    events_per_s_p50: "1/s", Higher, "median of the events in a second of the run";
+    events_per_s_p90: "1/s", Higher, "90th percentile of the events in a second of the run";
     events_per_task_stddev: "", Lower, "standard deviation of the tasks' numbers of events, the spread of fairness";
     event_latency_us_min: "us", Lower, "shortest time from the start of an event to its end";
     event_latency_us_avg: "us", Lower, "mean time from the start of an event to its end";
