@@ -127,7 +127,7 @@ impl Ready {
         let mut sides = sides.map(|(side, runs)| Runs { label: side.label.clone(), runs: runs.to_vec() });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = self.experiment.published.clone();
-        let notes = report::scaled(self.scale).into_iter().collect();
+        let notes = report::scaled(self.scale, &self.workload).into_iter().collect();
         Ok(Comparison::new(&self.experiment.name, baseline, sides.collect(), published, notes))
     }
 

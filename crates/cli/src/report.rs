@@ -60,7 +60,7 @@ impl<'a> Report<'a> {
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
             reasons: counts.iter().map(|(reason, n)| (reason.name().into(), (*n).into())).collect(),
-            notes: scaled(args.scale).into_iter().collect(),
+            notes: scaled(args.scale, workload).into_iter().collect(),
             policy,
             counts,
         }
@@ -119,15 +119,20 @@ fn number(metric: Metric, value: f64) -> String {
 }
 
 /// What the reader of a shortened run's figures has to know.
-pub(crate) fn scaled(scale: Scale) -> Option<String> {
-    (scale != Scale::FULL).then(|| {
+pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
+    let part = scale::text(scale);
+    let text = if workload.messages > 0 {
         format!(
-            "scaled: {} of the workload's loops were run, from an even spread of the tasks, and measured from \
+            "scaled: {part} of the workload's loops were run, from an even spread of the tasks, and measured from \
              the second third of the messages to the first worker's end; counts and times are of that stretch, \
-             runtime_extrapolated_s is its rate extrapolated to the whole",
-            scale::text(scale)
+             runtime_extrapolated_s is its rate extrapolated to the whole"
         )
-    })
+    } else {
+        format!(
+            "scaled: the workload ran for {part} of its time or its repetitions; rates and latencies compare, counts do not"
+        )
+    };
+    (scale != Scale::FULL).then_some(text)
 }
 
 fn as_number(scale: Scale) -> Value {

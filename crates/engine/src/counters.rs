@@ -27,6 +27,28 @@ pub(crate) struct TimeSpent {
     pub(crate) balance: u64,
 }
 
+/// Latencies, with what a histogram does not keep exactly.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latencies {
+    histogram: LatencyHistogram,
+    sum_ns: u128,
+    min_ns: Option<u64>,
+    max_ns: u64,
+}
+
+impl Latencies {
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.histogram.record(ns);
+        self.sum_ns += u128::from(ns);
+        self.min_ns = Some(self.min_ns.map_or(ns, |min| min.min(ns)));
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn us(&self, percent: f64) -> f64 {
+        self.histogram.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3)
+    }
+}
+
 /// Everything that is counted during a run.
 pub(crate) struct Counters {
     pub(crate) time: TimeSpent,
@@ -47,6 +69,12 @@ pub(crate) struct Counters {
     pub(crate) busy_ns: u64,
     pub(crate) idle_while_waiting_ns: u64,
     pub(crate) latency: LatencyHistogram,
+    /// Latencies of events.
+    pub(crate) events: Latencies,
+    /// Events in each second since the start.
+    pub(crate) events_by_second: Vec<u64>,
+    /// From the look at the clock of who answers a task until the task runs.
+    pub(crate) replies: Latencies,
     pub(crate) reasons: Vec<u64>,
 }
 
@@ -68,8 +96,21 @@ impl Counters {
             busy_ns: 0,
             idle_while_waiting_ns: 0,
             latency: LatencyHistogram::new(),
+            events: Latencies::default(),
+            events_by_second: Vec::new(),
+            replies: Latencies::default(),
             reasons: vec![0; Reason::all().count()],
         }
+    }
+
+    /// An event has ended, `since_start` ns after the start of what is measured.
+    pub(crate) fn event_ended(&mut self, latency_ns: u64, since_start: u64) {
+        self.events.record(latency_ns);
+        let second = (since_start / 1_000_000_000) as usize;
+        if second >= self.events_by_second.len() {
+            self.events_by_second.resize(second + 1, 0);
+        }
+        self.events_by_second[second] += 1;
     }
 
     pub(crate) fn record(&mut self, d: &Decision) {
@@ -79,7 +120,7 @@ impl Counters {
     }
 
     /// Events of the scheduler: wakeups, switches, ticks and timers.
-    pub(crate) fn events(&self) -> u64 {
+    pub(crate) fn sim_events(&self) -> u64 {
         self.wakeups + self.switches_voluntary + self.switches_involuntary + self.ticks + self.timers
     }
 
@@ -125,13 +166,61 @@ impl Counters {
             (Metric::idle_exit_s, s(self.time.idle_exit)),
             (Metric::cpus_scanned, self.cpus_scanned as f64),
             (Metric::groups_scanned, self.groups_scanned as f64),
-            (Metric::sim_events, self.events() as f64),
+            (Metric::sim_events, self.sim_events() as f64),
         ];
         if self.messages > 0 && runtime > 0.0 {
             let rate = self.messages as f64 / runtime;
             values.push((Metric::messages_per_s, rate));
             values.push((Metric::runtime_extrapolated_s, unscaled_messages as f64 / rate));
         }
+        values.extend(self.event_metrics(runtime));
+        values.extend(self.reply_metrics());
         values.into_iter().collect()
+    }
+
+    fn event_metrics(&self, runtime: f64) -> Vec<(Metric, f64)> {
+        let e = &self.events;
+        let n = e.histogram.count() as f64;
+        let Some(min_ns) = e.min_ns else { return Vec::new() };
+        let mut values = vec![
+            (Metric::events, n),
+            (Metric::events_per_s, n / runtime),
+            (Metric::event_latency_us_min, min_ns as f64 / 1e3),
+            (Metric::event_latency_us_avg, e.sum_ns as f64 / n / 1e3),
+            (Metric::event_latency_us_p50, e.us(50.0)),
+            (Metric::event_latency_us_p90, e.us(90.0)),
+            (Metric::event_latency_us_p95, e.us(95.0)),
+            (Metric::event_latency_us_p99, e.us(99.0)),
+            (Metric::event_latency_us_p999, e.us(99.9)),
+            (Metric::event_latency_us_max, e.max_ns as f64 / 1e3),
+        ];
+        // of whole seconds only
+        let mut seconds = self.events_by_second.clone();
+        seconds.resize(runtime as usize, 0);
+        seconds.sort_unstable();
+        let percentiles =
+            [(Metric::events_per_s_p20, 20), (Metric::events_per_s_p50, 50), (Metric::events_per_s_p90, 90)];
+        for (metric, percent) in percentiles {
+            let rank = (seconds.len() * percent).div_ceil(100).max(1);
+            values.extend(seconds.get(rank - 1).map(|events| (metric, *events as f64)));
+        }
+        values
+    }
+
+    fn reply_metrics(&self) -> Vec<(Metric, f64)> {
+        let r = &self.replies;
+        if r.min_ns.is_none() {
+            return Vec::new();
+        }
+        vec![
+            (Metric::reply_latency_us_p50, r.us(50.0)),
+            (Metric::reply_latency_us_p75, r.us(75.0)),
+            (Metric::reply_latency_us_p90, r.us(90.0)),
+            (Metric::reply_latency_us_p95, r.us(95.0)),
+            (Metric::reply_latency_us_p99, r.us(99.0)),
+            (Metric::reply_latency_us_p995, r.us(99.5)),
+            (Metric::reply_latency_us_p999, r.us(99.9)),
+            (Metric::reply_latency_us_max, r.max_ns as f64 / 1e3),
+        ]
     }
 }

@@ -10,6 +10,19 @@
 /// Weight of a nice-0 task.
 pub(crate) const NICE_0_WEIGHT: u64 = 1024;
 
+/// Weight of each nice value from -20 to 19: a step is about a tenth of the CPU
+/// (sched_prio_to_weight, kernel/sched/core.c).
+const WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
+    2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
+    23, 18, 15,
+];
+
+/// The weight of a nice value; one out of range counts as the nearest that is in range.
+pub(crate) fn weight_of_nice(nice: i8) -> u32 {
+    WEIGHTS[(i32::from(nice) + 20).clamp(0, 39) as usize]
+}
+
 /// A task's place in virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entity {

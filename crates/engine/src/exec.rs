@@ -28,7 +28,8 @@ impl Simulation<'_> {
     /// What the task's next op takes. Its effect comes at the end, in [`Self::finish_op`].
     fn op_work(&mut self, cpu: usize, task: usize) -> Work {
         let t = &mut self.tasks[task];
-        t.fetch_op(&self.workload.programs[t.program as usize]);
+        let (stop, now) = (&mut self.stop, self.now);
+        t.fetch_op(&self.workload.programs[t.program as usize], || stop.goes_on(now));
         let Some(op) = t.op else {
             return self.jittered(self.costs.exit_ns);
         };
@@ -53,7 +54,7 @@ impl Simulation<'_> {
             }
             Op::Sleep { .. } | Op::Poll { .. } | Op::Yield | Op::WaitChildren => self.jittered(entry),
             Op::MarkStart | Op::MarkEnd => Work::default(),
-            Op::Repeat { .. } | Op::End => unreachable!("Task::fetch_op follows loops"),
+            op => self.sync_work(cpu, task, op, entry),
         }
     }
 
@@ -83,7 +84,7 @@ impl Simulation<'_> {
     }
 
     /// Work with the machine's jitter on it.
-    fn jittered(&mut self, ns: u64) -> Work {
+    pub(crate) fn jittered(&mut self, ns: u64) -> Work {
         let pct = self.costs.jitter_pct;
         let work = if pct == 0 {
             ns
@@ -128,9 +129,7 @@ impl Simulation<'_> {
             }
             Op::Sleep { ns } => {
                 if !self.tasks[task].in_syscall {
-                    self.sleepers.push(Reverse((self.now + ns, id)));
-                    self.reprogram_sleepers();
-                    return self.block(task);
+                    return self.sleep_until(self.now + ns, id);
                 }
             }
             Op::Spawn { program, base, process } => {
@@ -155,14 +154,21 @@ impl Simulation<'_> {
                 self.yield_task(cpu, id);
                 return false;
             }
-            Op::Repeat { .. } | Op::End => unreachable!("Task::fetch_op follows loops"),
+            op => return self.sync_effect(cpu, id, op),
         }
         self.tasks[task].advance();
         true
     }
 
+    /// The task waits for a timer of its own.
+    pub(crate) fn sleep_until(&mut self, at: u64, id: u32) -> bool {
+        self.sleepers.push(Reverse((at, id)));
+        self.reprogram_sleepers();
+        self.block(id as usize)
+    }
+
     /// The task waits in the kernel for somebody to wake it.
-    fn block(&mut self, task: usize) -> bool {
+    pub(crate) fn block(&mut self, task: usize) -> bool {
         self.tasks[task].in_syscall = true;
         self.tasks[task].state = State::Sleeping;
         false

@@ -8,9 +8,10 @@
 //! modelled, and how, stands in `docs/model.md`.
 //!
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
-//! `exec` what tasks do, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
-//! scheduler's paths, `load` its averages, `fair` its queues under either
-//! discipline, `eevdf` or `cfs`, `channel`, `cache` and `contention` the physics.
+//! `exec` what tasks do, `shared` and `sync` what they wait for each other with,
+//! `wakeup`, `schedule`, `tick`, `idle` and `balance` the scheduler's paths, `load`
+//! its averages, `fair` its queues under either discipline, `eevdf` or `cfs`,
+//! `channel`, `cache` and `contention` the physics.
 
 mod balance;
 mod cache;
@@ -27,7 +28,9 @@ mod load;
 pub mod queue;
 mod schedule;
 mod segment;
+mod shared;
 mod sim;
+mod sync;
 mod system;
 mod task;
 mod tick;

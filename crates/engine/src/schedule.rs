@@ -185,10 +185,11 @@ impl Simulation<'_> {
     /// no more lines than it touches, which is at most one for each ns of work that is left
     /// of its op: so it gets on however little time it is given.
     fn refill_caches(&mut self, cpu: usize, task: u32) {
-        let footprint = self.workload.footprint;
+        let shared_bytes = self.workload.footprint.shared_bytes;
         let t = &mut self.tasks[task as usize];
-        let mut stall = self.caches.refill(&self.distances, &mut t.residence, cpu, footprint.private_bytes)
-            + self.caches.refill_shared(cpu, t.process, footprint.shared_bytes);
+        let private_bytes = self.workload.private_bytes(t.program);
+        let mut stall = self.caches.refill(&self.distances, &mut t.residence, cpu, private_bytes)
+            + self.caches.refill_shared(cpu, t.process, shared_bytes);
         if let Some(left) = t.left {
             stall = stall.min(left.work * self.costs.dram_remote_line_ns.max(self.costs.dram_line_ns));
         }

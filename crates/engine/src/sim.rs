@@ -7,13 +7,15 @@ use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
 use crate::fair;
+use crate::eevdf::weight_of_nice;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
+use crate::shared::{Shared, Stop};
 use crate::system::{self, PolicySettings, TooLarge};
 use crate::task::{State, Task};
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
-use coreward_metrics::{LatencyHistogram, Metrics};
+use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::{CpuMask, Feature, Reason, System, Task as PolicyTask, Tunable};
 use coreward_workload::Workload;
 use rand_core::{RngCore, SeedableRng};
@@ -106,6 +108,10 @@ pub struct Simulation<'a> {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) channels: Vec<Channel>,
+    /// Mutexes, conditions and the like.
+    pub(crate) shared: Shared,
+    /// When the workload stops.
+    pub(crate) stop: Stop,
     pub(crate) workload: &'a Workload,
     pub(crate) costs: Costs,
     pub(crate) idle_states: &'a [IdleState],
@@ -188,6 +194,8 @@ impl<'a> Simulation<'a> {
             cpus,
             tasks: Vec::new(),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
+            shared: Shared::new(&workload.shared, nr_cpus),
+            stop: Stop::new(workload.limits),
             workload,
             costs: machine.costs.clone(),
             idle_states: &machine.idle_states,
@@ -295,7 +303,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn outcome(mut self) -> Outcome {
-        let events = self.events_before + self.counters.events();
+        let events = self.events_before + self.counters.sim_events();
         let measured = self.measured.take().unwrap_or_else(|| self.measure());
         Outcome {
             metrics: measured.metrics,
@@ -312,7 +320,10 @@ impl<'a> Simulation<'a> {
         self.settle_busy();
         self.settle_conservation();
         let runtime = self.now - self.marked_start.unwrap_or(START_NS);
-        let metrics = self.counters.metrics(runtime, self.workload.unscaled_messages);
+        let mut metrics = self.counters.metrics(runtime, self.workload.unscaled_messages);
+        if let Some(stddev) = self.events_per_task_stddev() {
+            metrics.set(Metric::events_per_task_stddev, stddev);
+        }
         Measured { metrics, reasons: self.counters.reasons.clone(), latency: self.counters.latency.clone() }
     }
 
@@ -320,9 +331,10 @@ impl<'a> Simulation<'a> {
     pub(crate) fn mark_start(&mut self) {
         self.settle_busy();
         self.settle_conservation();
-        self.events_before += self.counters.events();
+        self.events_before += self.counters.sim_events();
         self.counters = Counters::new();
         self.marked_start = Some(self.now);
+        self.stop.start(self.now);
     }
 
     /// A message has arrived.
@@ -472,6 +484,9 @@ impl<'a> Simulation<'a> {
             _ => id,
         };
         let mut task = Task::new(id, program, base, process, parent, cpu, self.cpus.len() as u32);
+        let weight = weight_of_nice(self.workload.attributes(program).nice);
+        task.policy.weight = weight;
+        task.se.weight = weight;
         task.policy.max_allowed_capacity =
             self.sys.cpu[..self.cpus.len()].iter().map(|c| c.capacity_orig).max().unwrap_or(1024);
         task.start_ns = match parent {

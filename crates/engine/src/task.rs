@@ -8,7 +8,7 @@ use coreward_policy::layout::NUMA_NO_NODE;
 use coreward_workload::Op;
 
 /// Depth of nested [`Op::Repeat`] that a program may have.
-pub(crate) const MAX_DEPTH: usize = 3;
+pub(crate) const MAX_DEPTH: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -26,6 +26,8 @@ pub(crate) enum State {
 struct Loop {
     body: u32,
     left: u64,
+    /// Ends also when the workload stops.
+    until_stopped: bool,
 }
 
 pub(crate) struct Task {
@@ -51,6 +53,8 @@ pub(crate) struct Task {
     pub(crate) in_syscall: bool,
     /// Bytes of the current message that went through.
     pub(crate) done_bytes: u32,
+    /// What it keeps for ops on what tasks share.
+    pub(crate) sync: SyncState,
     /// What is left of the current op since it was preempted.
     pub(crate) left: Option<Work>,
     /// Work before its program begins; 0 once it has run.
@@ -64,6 +68,25 @@ pub(crate) struct Task {
     pub(crate) residence: Residence,
     /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
     pub(crate) list_order: u64,
+}
+
+/// What a task keeps for ops on what tasks share, and for ops that last for a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SyncState {
+    /// Its turn, see [`Op::TakeTurn`].
+    pub(crate) turn: u32,
+    /// The current op has come so far: each op that has steps says what they are.
+    pub(crate) step: u8,
+    /// When the current op has lasted long enough.
+    pub(crate) until: u64,
+    /// Where its timers begin, see [`Op::Origin`].
+    pub(crate) origin: Option<u64>,
+    /// When the current event began.
+    pub(crate) event_at: u64,
+    /// The CPU whose lock it holds or spins on.
+    pub(crate) cpu_lock: Option<u32>,
+    /// Events that it has ended.
+    pub(crate) events: u64,
 }
 
 impl Task {
@@ -101,6 +124,7 @@ impl Task {
             depth: 0,
             in_syscall: false,
             done_bytes: 0,
+            sync: SyncState::default(),
             left: None,
             start_ns: 0,
             live_children: 0,
@@ -112,24 +136,21 @@ impl Task {
         }
     }
 
-    /// Follows loops to the op to do now, which then stands in `op`.
+    /// Follows loops to the op to do now, which then stands in `op`. `goes_on` says if
+    /// there is another repetition for a loop that lasts until the workload stops.
     #[inline]
-    pub(crate) fn fetch_op(&mut self, ops: &[Op]) {
+    pub(crate) fn fetch_op(&mut self, ops: &[Op], mut goes_on: impl FnMut() -> bool) {
         self.op = loop {
             match ops.get(self.pc as usize) {
-                Some(Op::Repeat { times }) => {
-                    self.pc += 1;
-                    if *times == 0 {
-                        self.skip_body(ops);
-                    } else {
-                        self.loops[self.depth as usize] = Loop { body: self.pc, left: *times };
-                        self.depth += 1;
-                    }
+                Some(Op::Repeat { times }) => self.enter_loop(ops, *times > 0, *times, false),
+                Some(Op::RepeatUntilStopped { times }) => {
+                    let enters = *times > 0 && goes_on();
+                    self.enter_loop(ops, enters, *times, true);
                 }
                 Some(Op::End) => {
                     let innermost = &mut self.loops[self.depth as usize - 1];
                     innermost.left -= 1;
-                    if innermost.left > 0 {
+                    if innermost.left > 0 && (!innermost.until_stopped || goes_on()) {
                         self.pc = innermost.body;
                     } else {
                         self.depth -= 1;
@@ -141,18 +162,38 @@ impl Task {
         }
     }
 
+    #[inline]
+    fn enter_loop(&mut self, ops: &[Op], enters: bool, left: u64, until_stopped: bool) {
+        self.pc += 1;
+        if enters {
+            self.loops[self.depth as usize] = Loop { body: self.pc, left, until_stopped };
+            self.depth += 1;
+        } else {
+            self.skip_body(ops);
+        }
+    }
+
     /// The current op is done.
     pub(crate) fn advance(&mut self) {
         self.pc += 1;
         self.in_syscall = false;
         self.done_bytes = 0;
+        self.sync.step = 0;
+    }
+
+    /// Goes on behind the loop that it is in.
+    pub(crate) fn leave_loop(&mut self, ops: &[Op]) {
+        self.skip_body(ops);
+        self.depth -= 1;
+        self.advance();
+        self.pc -= 1;
     }
 
     fn skip_body(&mut self, ops: &[Op]) {
         let mut open = 1;
         while open > 0 {
             match ops[self.pc as usize] {
-                Op::Repeat { .. } => open += 1,
+                Op::Repeat { .. } | Op::RepeatUntilStopped { .. } => open += 1,
                 Op::End => open -= 1,
                 _ => {}
             }
@@ -176,12 +217,37 @@ mod tests {
             .build();
         let mut t = Task::new(0, 0, 0, 0, None, 0, 1);
         let mut seen = Vec::new();
-        t.fetch_op(&ops);
+        t.fetch_op(&ops, || false);
         while let Some(Op::Run { ns }) = t.op {
             seen.push(ns);
             t.advance();
-            t.fetch_op(&ops);
+            t.fetch_op(&ops, || false);
         }
         assert_eq!(seen, [1, 2, 3, 3, 3, 2, 3, 3, 3, 4]);
+    }
+
+    #[test]
+    fn a_loop_until_stopped_asks_before_each_repetition() {
+        let run = |ns| Op::Run { ns };
+        let ops = ProgramBuilder::default()
+            .until_stopped(|b| b.op(run(1)).repeat(2, |b| b.op(run(2))))
+            .until_stopped(|b| b.op(run(8)).repeat(2, |b| b.op(run(9))))
+            .op(run(3))
+            .build();
+        let mut t = Task::new(0, 0, 0, 0, None, 0, 1);
+        let (mut seen, mut asked) = (Vec::new(), 0);
+        let mut next = |t: &mut Task| {
+            t.fetch_op(&ops, || {
+                asked += 1;
+                asked <= 2
+            })
+        };
+        next(&mut t);
+        while let Some(Op::Run { ns }) = t.op {
+            seen.push(ns);
+            t.advance();
+            next(&mut t);
+        }
+        assert_eq!((seen, asked), (vec![1, 2, 2, 1, 2, 2, 3], 4));
     }
 }

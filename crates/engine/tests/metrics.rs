@@ -4,6 +4,7 @@ mod support;
 
 use coreward_engine::Leaving;
 use coreward_metrics::Metric;
+use coreward_workload::Scale;
 use support::{Event, MS, Run, Setup, hackbench, spinners, uneven};
 
 fn count(r: &Run, which: impl Fn(&Event) -> bool) -> f64 {
@@ -53,6 +54,7 @@ fn every_metric_is_there_and_moves() {
         Setup::new("2n2l2c2t", hackbench("-g 2 -f 6 -l 100 -T --pipe")).run(),
         Setup::new("2n2l2c2t", uneven()).run(),
         Setup::new("4c", uneven()).run(),
+        Setup::new("4c", coreward_workload::parse("schbench -m 2 -t 3 -r 2", Scale::FULL).unwrap()).run(),
     ];
     for metric in Metric::ALL {
         let values: Vec<_> = runs.iter().filter_map(|r| r.outcome.metrics.get(*metric)).collect();

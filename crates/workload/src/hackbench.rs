@@ -6,8 +6,8 @@
 //! none of them reads, and start together. The time is from that byte to the
 //! end of the last task.
 
-use crate::program::{Channel, ChannelKind, Footprint, Op, ProgramBuilder, Scale, Workload};
-use crate::{Program, WorkloadError};
+use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
+use crate::{Program, WorkloadError, usage};
 use clap::Parser;
 
 /// Channel on which workers report that they are ready.
@@ -25,6 +25,8 @@ const PRIVATE_BYTES: u64 = 8 << 10;
 /// Hot bytes shared by a process: text and data of the tool and libc that the loops touch.
 /// assumption, as above.
 const SHARED_BYTES: u64 = 8 << 10;
+
+const ALLOWED: &str = "-g -f -l -s, -P or -T, --pipe or --sockets";
 
 /// The options of hackbench that can be simulated, with the real tool's defaults.
 #[derive(Parser, Clone, Debug, PartialEq, Eq)]
@@ -63,14 +65,7 @@ impl Hackbench {
     /// An option that the tool does not have, that is out of range, or that
     /// cannot be simulated (`--fifo`, `--inet`).
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, WorkloadError> {
-        let parsed = Self::try_parse_from(words).map_err(|e| {
-            let message = e.render().to_string();
-            let first = message.lines().next().unwrap_or_default();
-            WorkloadError::Usage(format!(
-                "hackbench: {} (allowed: -g -f -l -s, -P or -T, --pipe or --sockets)",
-                first.trim_start_matches("error: ")
-            ))
-        })?;
+        let parsed = Self::try_parse_from(words).map_err(|e| usage("hackbench", ALLOWED, &e))?;
         let workers = u64::from(parsed.fds) * 2 * u64::from(parsed.groups);
         if workers > MAX_WORKERS {
             return Err(WorkloadError::Usage(format!(
@@ -95,6 +90,9 @@ impl Hackbench {
             first_message_channel: FIRST,
             programs: vec![self.main(), self.receiver(loops), self.sender(loops)],
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            attributes: Vec::new(),
+            shared: Shared::default(),
+            limits: Limits::default(),
             messages: messages_of(loops),
             unscaled_messages: messages_of(self.loops),
         }

@@ -4,11 +4,24 @@
 //! that the first task runs; everything else is spawned from there, as on a
 //! real system. [`parse`] reads a benchmark's own command line.
 
+mod encoder;
 mod hackbench;
+mod perf_bench;
 mod program;
+pub mod rt_app;
+mod schbench;
+mod server;
+mod sysbench;
 
+pub use encoder::Encoder;
 pub use hackbench::Hackbench;
-pub use program::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale, Workload};
+pub use perf_bench::{PerfMessaging, PerfPipe};
+pub use program::{
+    Attributes, Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared, Workload,
+};
+pub use schbench::{Schbench, SchbenchOld};
+pub use server::Server;
+pub use sysbench::Sysbench;
 
 /// Why a workload's text was refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -21,9 +34,10 @@ pub enum WorkloadError {
     Usage(String),
 }
 
-const KNOWN: &str = "hackbench [options]";
+const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
+                     schbench-old, rt-app, encoder, server, each with its options";
 
-/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`.
+/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE` it reads the file.
 ///
 /// # Errors
 /// The name is not known, or an option is not one that the real tool has or
@@ -32,6 +46,20 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
     let mut words = text.split_whitespace();
     match words.next() {
         Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
+        Some("sysbench") => Ok(Sysbench::parse(words)?.workload(scale)),
+        Some("perf") => perf_bench::parse(words, scale),
+        Some("encoder") => Ok(Encoder::parse(words)?.workload(scale)),
+        Some("server") => Ok(Server::parse(words)?.workload(scale)),
+        Some("rt-app") => rt_app::parse(words, scale),
+        Some("schbench") => Ok(Schbench::parse(words)?.workload(scale)),
+        Some("schbench-old") => Ok(SchbenchOld::parse(words)?.workload(scale)),
         other => Err(WorkloadError::Unknown(other.unwrap_or("").to_string())),
     }
+}
+
+/// What is wrong with a tool's command line, in one line that says what is allowed.
+fn usage(tool: &str, allowed: &str, error: &clap::Error) -> WorkloadError {
+    let message = error.render().to_string();
+    let first = message.lines().next().unwrap_or_default();
+    WorkloadError::Usage(format!("{tool}: {} (allowed: {allowed})", first.trim_start_matches("error: ")))
 }

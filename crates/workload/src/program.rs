@@ -73,6 +73,126 @@ pub enum Op {
     MarkEnd,
     /// Gives the CPU away if another task waits (`sched_yield`).
     Yield,
+    /// Keeps the CPU busy until `ns` of time have passed, whatever the CPU's speed and however
+    /// much of that time the task was preempted.
+    Spin {
+        /// Time in ns.
+        ns: u64,
+    },
+    /// Sleeps for `ns` and up to `jitter_ns` more, uniformly at random.
+    SleepJitter {
+        /// Least time in ns.
+        ns: u64,
+        /// Below this much more, in ns.
+        jitter_ns: u64,
+    },
+    /// Sleeps until a timer's next expiry, which is `period_ns` after its last one, or at first
+    /// after the task's [`Op::Origin`]. If that has passed already, goes on at once.
+    Timer {
+        /// Timer.
+        timer: u32,
+        /// Period in ns.
+        period_ns: u64,
+        /// An expiry that was missed counts from the present instead of from when it was due.
+        relative: bool,
+    },
+    /// Takes the next number of a counter that all tasks share, modulo `of`: the task's turn,
+    /// which [`Op::Lock`] and [`Op::Unlock`] add to their mutex. Turns are 0 until then.
+    TakeTurn {
+        /// Number of turns, at least 1.
+        of: u32,
+    },
+    /// Locks a mutex as glibc's normal `pthread_mutex_lock` does: in user space if it is free, else
+    /// by waiting on a futex. Who is woken has to compete for it again.
+    Lock {
+        /// Mutex, before the task's turn is added.
+        mutex: u32,
+    },
+    /// Unlocks a mutex (`pthread_mutex_unlock`), and wakes one who waits for it.
+    Unlock {
+        /// Mutex, before the task's turn is added.
+        mutex: u32,
+    },
+    /// Unlocks a mutex, waits for a condition, and locks the mutex again (`pthread_cond_wait`).
+    CondWait {
+        /// Condition.
+        cond: u32,
+        /// Mutex.
+        mutex: u32,
+    },
+    /// Wakes the first who waits for a condition (`pthread_cond_signal`).
+    Signal {
+        /// Condition.
+        cond: u32,
+    },
+    /// Wakes all who wait for a condition (`pthread_cond_broadcast`).
+    Broadcast {
+        /// Condition.
+        cond: u32,
+    },
+    /// Waits until as many tasks as the barrier is for have come; the last one wakes the others.
+    Barrier {
+        /// Barrier.
+        barrier: u32,
+        /// The measured time begins when the last one comes.
+        starts: bool,
+    },
+    /// Makes a flag unset.
+    Clear {
+        /// Flag, relative to the task's base.
+        flag: u32,
+    },
+    /// Sets a flag, by its absolute number, if it is unset, and wakes who waits for it.
+    Post {
+        /// Flag, absolute.
+        flag: u32,
+    },
+    /// Waits until a flag is set, and makes it unset. Once the workload has stopped, does not wait.
+    Await {
+        /// Flag, relative to the task's base.
+        flag: u32,
+    },
+    /// Puts the flag of the task's base on a list, from which [`Op::PostListed`] takes it.
+    Enlist {
+        /// List.
+        list: u32,
+    },
+    /// Takes all flags that are on a list, youngest first, notes the time, and sets them one by one:
+    /// who waits for one of them measures from then on how long it takes to run again.
+    PostListed {
+        /// List.
+        list: u32,
+    },
+    /// Gives a request to the task whose flag is the next of `count` from `first`, in turn, and sets
+    /// the flag. A task that has 128 requests waiting gets none; the giver sleeps 100 us instead.
+    /// Once the workload has stopped, leaves the loop instead.
+    SendRequest {
+        /// The first flag, absolute.
+        first: u32,
+        /// Number of flags.
+        count: u32,
+    },
+    /// Takes a request that waits at the flag of the task's base. If there is none, waits for the flag and tries again.
+    /// Once the workload has stopped, leaves the loop instead.
+    TakeRequest,
+    /// Locks the lock that the program keeps for the CPU that the task runs on, spinning until it is free.
+    LockCpu,
+    /// Unlocks what [`Op::LockCpu`] has locked.
+    UnlockCpu,
+    /// Repeats the ops up to the matching [`Op::End`] until the workload stops (see [`Limits`] and
+    /// [`Op::Stop`]), which is looked at before each repetition, but at most `times` times.
+    RepeatUntilStopped {
+        /// The most repetitions; [`u64::MAX`] for no such limit.
+        times: u64,
+    },
+    /// Stops the workload, and wakes all who wait for conditions, barriers and flags, for good.
+    Stop,
+    /// The task's timers begin here, instead of with their first use.
+    Origin,
+    /// An event (request, transaction) begins.
+    EventStart,
+    /// An event ends: it counts, and its time since [`Op::EventStart`] is its latency.
+    EventEnd,
 }
 
 /// The steps of a task, shared by all tasks that do the same.
@@ -92,6 +212,47 @@ pub enum ChannelKind {
 pub struct Channel {
     /// Its kind.
     pub kind: ChannelKind,
+}
+
+/// How many there are of what tasks share besides channels; each kind is numbered from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Mutexes.
+    pub mutexes: u32,
+    /// Condition variables.
+    pub conds: u32,
+    /// Of each barrier, how many tasks it waits for.
+    pub barriers: Vec<u32>,
+    /// Flags: futexes that are set or not.
+    pub flags: u32,
+    /// Lists of flags.
+    pub lists: u32,
+    /// Timers.
+    pub timers: u32,
+}
+
+/// When [`Op::RepeatUntilStopped`] ends without an [`Op::Stop`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time since the measured time began, in ns; [`u64::MAX`] for none.
+    pub time_ns: u64,
+    /// Repetitions of all tasks together; [`u64::MAX`] for none.
+    pub events: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { time_ns: u64::MAX, events: u64::MAX }
+    }
+}
+
+/// How the tasks of one program differ from a plain task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Nice value, -20 to 19.
+    pub nice: i8,
+    /// Bytes that it touches again and again, if not [`Footprint::private_bytes`].
+    pub private_bytes: Option<u64>,
 }
 
 /// Bytes that tasks touch again and again, and that a move makes cold.
@@ -130,10 +291,28 @@ pub struct Workload {
     pub programs: Vec<Program>,
     /// What the tasks touch.
     pub footprint: Footprint,
+    /// Of each program, how its tasks differ from plain ones; programs beyond its end do not.
+    pub attributes: Vec<Attributes>,
+    /// What tasks share besides channels.
+    pub shared: Shared,
+    /// When [`Op::RepeatUntilStopped`] ends.
+    pub limits: Limits,
     /// Messages between [`Op::MarkStart`] and [`Op::MarkEnd`], 0 if it has none.
     pub messages: u64,
     /// Messages of the whole run, of which [`Scale`] has left `messages`.
     pub unscaled_messages: u64,
+}
+
+impl Workload {
+    /// How the tasks of a program differ from plain ones.
+    pub fn attributes(&self, program: u32) -> Attributes {
+        self.attributes.get(program as usize).copied().unwrap_or_default()
+    }
+
+    /// Bytes that a task of a program touches again and again.
+    pub fn private_bytes(&self, program: u32) -> u64 {
+        self.attributes(program).private_bytes.unwrap_or(self.footprint.private_bytes)
+    }
 }
 
 /// Builds a [`Program`] and refuses unbalanced loops.
@@ -146,14 +325,29 @@ pub struct ProgramBuilder {
 impl ProgramBuilder {
     /// Appends one op.
     pub fn op(mut self, op: Op) -> Self {
-        assert!(!matches!(op, Op::Repeat { .. } | Op::End), "use repeat()");
+        let opens = matches!(op, Op::Repeat { .. } | Op::RepeatUntilStopped { .. } | Op::End);
+        assert!(!opens, "use repeat() or until_stopped()");
         self.ops.push(op);
         self
     }
 
     /// Appends `times` repetitions of what `body` adds.
-    pub fn repeat(mut self, times: u64, body: impl FnOnce(Self) -> Self) -> Self {
-        self.ops.push(Op::Repeat { times });
+    pub fn repeat(self, times: u64, body: impl FnOnce(Self) -> Self) -> Self {
+        self.enclose(Op::Repeat { times }, body)
+    }
+
+    /// Appends repetitions of what `body` adds until the workload stops.
+    pub fn until_stopped(self, body: impl FnOnce(Self) -> Self) -> Self {
+        self.at_most_until_stopped(u64::MAX, body)
+    }
+
+    /// Appends up to `times` repetitions of what `body` adds, fewer if the workload stops.
+    pub fn at_most_until_stopped(self, times: u64, body: impl FnOnce(Self) -> Self) -> Self {
+        self.enclose(Op::RepeatUntilStopped { times }, body)
+    }
+
+    fn enclose(mut self, head: Op, body: impl FnOnce(Self) -> Self) -> Self {
+        self.ops.push(head);
         self.open += 1;
         let mut built = body(self);
         built.ops.push(Op::End);

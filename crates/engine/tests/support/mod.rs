@@ -7,7 +7,9 @@ use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Decision, FEATURES, Profile, TUNABLES, default_tunables};
 pub(crate) use coreward_workload::Workload;
-use coreward_workload::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale};
+use coreward_workload::{
+    Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared,
+};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -214,6 +216,9 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         channels: vec![Channel { kind: ChannelKind::Pipe }; channels],
         programs,
         footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
+        attributes: Vec::new(),
+        shared: Shared::default(),
+        limits: Limits::default(),
         first_message_channel: channels as u32,
         messages: 0,
         unscaled_messages: 0,

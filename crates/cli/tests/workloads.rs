@@ -1,0 +1,138 @@
+//! Every option of every workload changes a run, and the same command gives the same bytes.
+
+mod common;
+
+use std::fs;
+
+use common::{coreward, directory, stdout};
+use serde_json::Value;
+
+const MACHINE: &str = "2l2c2t";
+
+fn run(workload: &str) -> Value {
+    let json = stdout(&["run", workload, "--machine", MACHINE, "--json"]);
+    serde_json::from_str(&json).unwrap()
+}
+
+/// The base and each of the commands differ in their metrics, one from all others.
+fn all_differ(base: &str, options: &[&str]) {
+    let commands: Vec<String> =
+        std::iter::once(base.to_owned()).chain(options.iter().map(|o| format!("{base} {o}"))).collect();
+    let metrics: Vec<Value> = commands.iter().map(|c| run(c)["metrics"].clone()).collect();
+    for (i, a) in metrics.iter().enumerate() {
+        for (j, b) in metrics.iter().enumerate().skip(i + 1) {
+            assert_ne!(a, b, "{} and {}", commands[i], commands[j]);
+        }
+    }
+    assert_eq!(run(base)["metrics"], metrics[0]);
+}
+
+fn metric(report: &Value, name: &str) -> f64 {
+    report["metrics"][name].as_f64().unwrap_or_else(|| panic!("no {name}: {report}"))
+}
+
+#[test]
+fn sysbench() {
+    let base = "sysbench threads run --threads=12 --time=1 --events=60";
+    let report = run(base);
+    assert_eq!(metric(&report, "events"), 60.0);
+    let rate = metric(&report, "events_per_s") * metric(&report, "runtime_s");
+    assert!((rate - 60.0).abs() < 0.001, "{rate}");
+    let mean = metric(&report, "event_latency_us_avg");
+    assert!(
+        metric(&report, "event_latency_us_min") <= mean && mean <= metric(&report, "event_latency_us_max")
+    );
+    for options in ["--threads=11", "--events=61", "--thread-yields=900", "--thread-locks=3"] {
+        let (name, _) = options.split_once('=').unwrap();
+        let kept: Vec<&str> = base.split(' ').filter(|word| !word.starts_with(&format!("{name}="))).collect();
+        assert_ne!(run(&format!("{} {options}", kept.join(" ")))["metrics"], report["metrics"], "{options}");
+    }
+    let timed = stdout(&["run", "sysbench threads run --time=1", "--machine", MACHINE, "--scale", "0.01"]);
+    assert!(timed.contains("scaled: the workload ran for 0.01 of its time"), "{timed}");
+}
+
+#[test]
+fn perf_bench() {
+    all_differ("perf bench sched pipe -l 300", &["-T"]);
+    assert_ne!(run("perf bench sched pipe -l 300"), run("perf bench sched pipe -l 301"));
+    all_differ("perf bench sched messaging -l 3", &["-g 2", "-g 3", "-g 2 -p", "-g 2 -t"]);
+}
+
+#[test]
+fn schbench() {
+    let base = "schbench-old -t 12 -r 1";
+    all_differ(base, &["-m 1", "-c 20000", "-s 20000"]);
+    assert!(metric(&run(base), "reply_latency_us_p99") > 0.0);
+    let base = "schbench -t 12 -r 1";
+    all_differ(base, &["-m 2", "-F 64", "-n 2", "-s 0", "-R 100", "-L"]);
+    let paced = run("schbench -t 12 -r 1 -R 100");
+    assert!((metric(&paced, "events_per_s") - 100.0).abs() < 5.0, "{paced}");
+    assert_ne!(run("schbench -t 12 -r 1"), run("schbench -t 13 -r 1"));
+    // a preempted holder keeps the others of its CPU spinning
+    assert!(metric(&run("schbench -t 24 -r 1 -L"), "events") > metric(&run("schbench -t 24 -r 1"), "events"));
+}
+
+#[test]
+fn encoder_and_server() {
+    let base = "encoder --time 1";
+    let small = "--streams 2 --threads 6";
+    let of = |options: &str| format!("{base} {options}");
+    let metrics = |command: &str| run(command)["metrics"].clone();
+    let usual = metrics(&of(small));
+    for options in [
+        "--streams 3 --threads 6",
+        "--streams 2 --threads 5",
+        "--streams 2 --threads 6 --fps 30",
+        "--streams 2 --threads 6 --rows 4",
+        "--streams 2 --threads 6 --row-us 100",
+        "--streams 2 --threads 6 --serial-us 100",
+    ] {
+        assert_ne!(metrics(&of(options)), usual, "{options}");
+    }
+    let paced = run(&of(small));
+    assert!((metric(&paced, "events_per_s") - 50.0).abs() < 3.0, "two streams of 25: {paced}");
+    assert!(metric(&paced, "cpus_utilized") < 7.0, "a part is idle");
+    let base = "server --time 1";
+    all_differ(base, &["--threads 16", "--work-us 900", "--locked-us 500", "--locks 1", "--think-us 9000"]);
+}
+
+#[test]
+fn rt_app() {
+    let dir = directory("rt-app");
+    let file = |name: &str, text: &str| {
+        let path = dir.join(name);
+        fs::write(&path, text).unwrap();
+        format!("rt-app {}", path.display())
+    };
+    let text = r#"{"global": {"duration": 1},
+ "tasks": {"tick": {"instance": 2, "run": 2000, "timer": {"ref": "unique", "period": 10000}},
+           "boss": {"resume": "worker", "runtime": 1000, "sleep": 4000},
+           "worker": {"suspend": "", "lock": "m", "run": 500, "unlock": "m"}}}"#;
+    let report = run(&file("a.json", text));
+    // 2 x 100 ticks, 200 rounds of the boss and of the worker
+    let events = metric(&report, "events");
+    assert!((590.0..=606.0).contains(&events), "{events}");
+    for (part, other) in [
+        ("2000", "3000"),
+        ("10000", "20000"),
+        ("1000", "2000"),
+        ("4000", "3000"),
+        ("500", "700"),
+        ("\"instance\": 2", "\"instance\": 3"),
+    ] {
+        assert_ne!(
+            run(&file("b.json", &text.replacen(part, other, 1)))["metrics"],
+            report["metrics"],
+            "{part}"
+        );
+    }
+    let output = coreward(&["run", &file("c.json", &text.replace("sleep", "slep")), "--machine", MACHINE]);
+    assert_eq!(output.status, 2);
+    let message = output.stderr;
+    assert!(
+        message.starts_with("coreward: rt-app: ")
+            && message.contains("c.json:3: tasks.boss.slep is not known"),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1);
+}

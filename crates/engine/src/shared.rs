@@ -1,0 +1,158 @@
+//! What tasks share besides channels: mutexes, conditions, barriers, flags, lists, timers.
+//! Only their state; what is done with them is in `sync`.
+
+use crate::contention::Lock;
+use coreward_workload::{Limits, Shared as Counts};
+use std::collections::VecDeque;
+
+/// Requests that may wait for a task before it gets no more (schbench's `batch`).
+pub(crate) const MAX_REQUESTS: u32 = 128;
+
+/// A futex: a word that is written in user space, and who waits for it in the kernel.
+#[derive(Clone, Default)]
+pub(crate) struct Futex {
+    /// The word's line.
+    pub(crate) line: Lock,
+    /// The lock of its hash bucket (kernel/futex/core.c).
+    pub(crate) bucket: Lock,
+    pub(crate) waiters: VecDeque<u32>,
+}
+
+/// What a mutex's word says (glibc's low-level lock).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MutexState {
+    #[default]
+    Free,
+    Locked,
+    /// Locked, and somebody may wait: who unlocks it has to call the kernel.
+    Contended,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Mutex {
+    pub(crate) state: MutexState,
+    pub(crate) futex: Futex,
+}
+
+#[derive(Clone)]
+pub(crate) struct Barrier {
+    pub(crate) needs: u32,
+    pub(crate) arrived: u32,
+    pub(crate) futex: Futex,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Flag {
+    pub(crate) set: bool,
+    /// Requests that wait to be taken.
+    pub(crate) requests: u32,
+    /// The look at the clock of who set it.
+    pub(crate) posted_at: Option<u64>,
+    pub(crate) futex: Futex,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct List {
+    pub(crate) line: Lock,
+    pub(crate) flags: Vec<u32>,
+    /// Taken from `flags`, and yet to be set.
+    pub(crate) posting: Vec<u32>,
+    /// When they were taken.
+    pub(crate) taken_at: u64,
+}
+
+/// The spinlock that a program keeps for each CPU.
+#[derive(Clone, Default)]
+pub(crate) struct CpuLock {
+    pub(crate) line: Lock,
+    pub(crate) locked: bool,
+    pub(crate) spinners: Vec<u32>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) mutexes: Vec<Mutex>,
+    pub(crate) conds: Vec<Futex>,
+    pub(crate) barriers: Vec<Barrier>,
+    pub(crate) flags: Vec<Flag>,
+    pub(crate) lists: Vec<List>,
+    /// Last expiry of each timer; None before its first use.
+    pub(crate) timers: Vec<Option<u64>>,
+    pub(crate) cpu_locks: Vec<CpuLock>,
+    /// The counter of turns, and its line.
+    pub(crate) turns: u32,
+    pub(crate) turns_line: Lock,
+}
+
+impl Shared {
+    pub(crate) fn new(counts: &Counts, nr_cpus: usize) -> Self {
+        let barrier = |needs: &u32| Barrier { needs: *needs, arrived: 0, futex: Futex::default() };
+        Shared {
+            mutexes: vec![Mutex::default(); counts.mutexes as usize],
+            conds: vec![Futex::default(); counts.conds as usize],
+            barriers: counts.barriers.iter().map(barrier).collect(),
+            flags: vec![Flag::default(); counts.flags as usize],
+            lists: vec![List::default(); counts.lists as usize],
+            timers: vec![None; counts.timers as usize],
+            cpu_locks: vec![CpuLock::default(); nr_cpus],
+            turns: 0,
+            turns_line: Lock::default(),
+        }
+    }
+
+    /// Takes out everybody who waits for a condition, a barrier or a flag.
+    pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
+        let conds = self.conds.iter_mut();
+        let barriers = self.barriers.iter_mut().map(|b| &mut b.futex);
+        let flags = self.flags.iter_mut().map(|f| &mut f.futex);
+        conds.chain(barriers).chain(flags).flat_map(|futex| std::mem::take(&mut futex.waiters)).collect()
+    }
+}
+
+/// When loops that last until the workload stops have their last repetition.
+pub(crate) struct Stop {
+    limits: Limits,
+    started_at: Option<u64>,
+    repetitions: u64,
+    pub(crate) stopped: bool,
+}
+
+impl Stop {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Stop { limits, started_at: None, repetitions: 0, stopped: false }
+    }
+
+    /// The measured time begins.
+    pub(crate) fn start(&mut self, now: u64) {
+        self.started_at = Some(now);
+    }
+
+    /// Is there another repetition? If so, it counts.
+    pub(crate) fn goes_on(&mut self, now: u64) -> bool {
+        let over = self.started_at.is_some_and(|start| now - start >= self.limits.time_ns);
+        if self.stopped || over || self.repetitions >= self.limits.events {
+            return false;
+        }
+        self.repetitions += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_stops_by_time_by_events_or_by_order() {
+        let mut s = Stop::new(Limits { time_ns: 100, events: 3 });
+        assert!(s.goes_on(5000), "the time has not begun");
+        s.start(5000);
+        assert!(s.goes_on(5099));
+        assert!(!s.goes_on(5100));
+        assert!(s.goes_on(5050));
+        assert!(!s.goes_on(5050), "three it was");
+        let mut s = Stop::new(Limits::default());
+        assert!(s.goes_on(u64::MAX));
+        s.stopped = true;
+        assert!(!s.goes_on(0));
+    }
+}

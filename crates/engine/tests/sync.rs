@@ -1,0 +1,219 @@
+//! What tasks do with mutexes, conditions, barriers, flags and timers, by hand.
+
+mod support;
+
+use coreward_engine::SimError;
+use coreward_metrics::Metric;
+use coreward_workload::{Attributes, Limits, Op, ProgramBuilder, Shared};
+use support::{Setup, Workload, program, run, sleep, spawn, workload};
+
+const MS: u64 = 1_000_000;
+
+fn shared(w: Workload) -> Workload {
+    let shared = Shared { mutexes: 2, conds: 1, barriers: vec![3], flags: 4, lists: 1, timers: 1 };
+    Workload { shared, ..w }
+}
+
+/// Main spawns each of the programs once and waits for them.
+fn team(programs: &[&[Op]]) -> Workload {
+    let mut main = vec![Op::MarkStart];
+    main.extend((1..=programs.len() as u32).map(spawn));
+    main.extend([Op::WaitChildren, Op::MarkEnd]);
+    let mut all = vec![program(&main)];
+    all.extend(programs.iter().map(|ops| program(ops)));
+    shared(workload(0, all))
+}
+
+fn seconds(w: Workload, machine: &str) -> f64 {
+    metric(w, machine, Metric::runtime_s)
+}
+
+fn metric(w: Workload, machine: &str, metric: Metric) -> f64 {
+    Setup::free(machine, w).run().outcome.metrics.get(metric).unwrap_or_else(|| panic!("no {metric:?}"))
+}
+
+/// Within 5 %.
+fn near(got: f64, expected: f64) {
+    assert!((got / expected - 1.0).abs() < 0.05, "{got}, not {expected}");
+}
+
+#[test]
+fn a_mutex_lets_one_in_at_a_time() {
+    let inside: &[Op] = &[Op::Lock { mutex: 0 }, run(10 * MS), Op::Unlock { mutex: 0 }];
+    let other: &[Op] = &[Op::Lock { mutex: 1 }, run(10 * MS), Op::Unlock { mutex: 1 }];
+    near(seconds(team(&[inside, inside, inside]), "4c"), 0.030);
+    near(seconds(team(&[inside, other]), "4c"), 0.010);
+}
+
+#[test]
+fn turns_go_round() {
+    let inside: &[Op] =
+        &[Op::TakeTurn { of: 2 }, Op::Lock { mutex: 0 }, run(10 * MS), Op::Unlock { mutex: 0 }];
+    near(seconds(team(&[inside, inside]), "4c"), 0.010);
+    near(seconds(team(&[inside, inside, inside]), "4c"), 0.020);
+}
+
+#[test]
+fn a_condition_wakes_one_or_all() {
+    let wait: &[Op] =
+        &[Op::Lock { mutex: 0 }, Op::CondWait { cond: 0, mutex: 0 }, run(MS), Op::Unlock { mutex: 0 }];
+    let broadcast: &[Op] = &[sleep(20 * MS), Op::Broadcast { cond: 0 }];
+    let signal: &[Op] = &[sleep(20 * MS), Op::Signal { cond: 0 }];
+    // they come out one after the other, with the mutex
+    near(seconds(team(&[wait, wait, broadcast]), "4c"), 0.022);
+    near(seconds(team(&[wait, signal]), "4c"), 0.021);
+    let stuck = Setup::new("4c", team(&[wait, wait, signal])).try_run().err().expect("a deadlock");
+    assert!(matches!(stuck, SimError::Deadlock { waiting: 2, .. }), "main and one that waits: {stuck}");
+    let stop: &[Op] = &[sleep(20 * MS), Op::Stop];
+    near(seconds(team(&[wait, wait, stop]), "4c"), 0.022);
+}
+
+#[test]
+fn a_barrier_waits_for_the_last() {
+    let come = |ms: u64| vec![run(ms * MS), Op::Barrier { barrier: 0, starts: false }, run(5 * MS)];
+    near(seconds(team(&[&come(1), &come(2), &come(20)]), "4c"), 0.025);
+    let starts = |ms: u64| vec![run(ms * MS), Op::Barrier { barrier: 0, starts: true }, run(5 * MS)];
+    near(seconds(team(&[&starts(1), &starts(2), &starts(20)]), "4c"), 0.005);
+}
+
+#[test]
+fn a_spin_is_time_and_a_run_is_work() {
+    // SMT siblings share the core: work takes longer, time does not
+    near(seconds(team(&[&[Op::Spin { ns: 20 * MS }], &[Op::Spin { ns: 20 * MS }]]), "1c2t"), 0.020);
+    assert!(seconds(team(&[&[run(20 * MS)], &[run(20 * MS)]]), "1c2t") > 0.030);
+    // and it passes while another runs: the second sees that it has passed within a slice of 3 ms
+    let both = seconds(team(&[&[Op::Spin { ns: 50 * MS }], &[Op::Spin { ns: 50 * MS }]]), "1c");
+    assert!((0.050..0.054).contains(&both), "{both}");
+}
+
+#[test]
+fn a_timer_has_no_drift_and_a_sleep_has() {
+    let timer = Op::Timer { timer: 0, period_ns: 10 * MS, relative: true };
+    let periods = |last: Op| {
+        let body =
+            ProgramBuilder::default().op(Op::Origin).repeat(10, |b| b.op(run(4 * MS)).op(last)).build();
+        let main = [Op::MarkStart, spawn(1), Op::WaitChildren, Op::MarkEnd];
+        shared(workload(0, vec![program(&main), body]))
+    };
+    near(seconds(periods(timer), "2c"), 0.100);
+    near(seconds(periods(sleep(10 * MS)), "2c"), 0.140);
+}
+
+#[test]
+fn a_missed_expiry_is_made_up_for_only_if_absolute() {
+    let timed = |relative: bool| {
+        let timer = Op::Timer { timer: 0, period_ns: 10 * MS, relative };
+        let late: &[Op] = &[Op::Origin, run(25 * MS), timer, run(MS), timer, run(MS), timer];
+        seconds(team(&[late]), "2c")
+    };
+    near(timed(true), 0.045);
+    near(timed(false), 0.030);
+}
+
+#[test]
+fn an_answer_is_measured_from_the_look_at_the_clock() {
+    // two askers; the answerer sleeps, then wakes both
+    let ask =
+        |flag| vec![Op::Clear { flag: 0 }, Op::Enlist { list: 0 }, Op::Post { flag }, Op::Await { flag: 0 }];
+    let answer: &[Op] = &[sleep(20 * MS), Op::PostListed { list: 0 }];
+    let asker = program(&ask(3));
+    let mut w = team(&[answer]);
+    w.programs[0] = program(&[
+        Op::MarkStart,
+        spawn(1),
+        Op::Spawn { program: 2, base: 0, process: false },
+        Op::Spawn { program: 2, base: 1, process: false },
+        Op::WaitChildren,
+        Op::MarkEnd,
+    ]);
+    w.programs.push(asker);
+    let metrics = Setup::new("4c", w).run().outcome.metrics;
+    let longest = metrics.get(Metric::reply_latency_us_max).unwrap();
+    assert!((1.0..1000.0).contains(&longest), "{longest}");
+}
+
+#[test]
+fn a_cpus_lock_is_spun_for() {
+    // one CPU, and two tasks that take turns within what they hold it for
+    let inside: &[Op] = &[Op::LockCpu, run(20 * MS), Op::UnlockCpu];
+    let free: &[Op] = &[run(20 * MS)];
+    let with = metric(team(&[inside, inside]), "1c", Metric::busy_s);
+    let without = metric(team(&[free, free]), "1c", Metric::busy_s);
+    near(without, 0.040);
+    assert!(with > without * 1.2, "the second spins while it has the CPU: {with} against {without}");
+    near(seconds(team(&[inside, inside]), "4c"), 0.020);
+}
+
+#[test]
+fn requests_are_taken_by_whom_they_are_for() {
+    let taker = ProgramBuilder::default()
+        .until_stopped(|b| b.op(Op::TakeRequest).op(Op::EventStart).op(run(MS)).op(Op::EventEnd))
+        .build();
+    let mut main = ProgramBuilder::default().op(Op::MarkStart);
+    for base in 0..2 {
+        main = main.op(Op::Spawn { program: 1, base, process: false });
+    }
+    let main = main
+        .repeat(10, |b| b.op(Op::SendRequest { first: 0, count: 2 }))
+        .op(sleep(20 * MS))
+        .op(Op::Stop)
+        .op(Op::WaitChildren)
+        .op(Op::MarkEnd)
+        .build();
+    let w = shared(workload(0, vec![main, taker]));
+    let m = Setup::new("4c", w).run().outcome.metrics;
+    assert_eq!(m.get(Metric::events), Some(10.0));
+    assert_eq!(m.get(Metric::events_per_task_stddev), Some(0.0), "five each");
+    near(m.get(Metric::event_latency_us_avg).unwrap(), 1000.0);
+}
+
+#[test]
+fn limits_end_a_run() {
+    let body = ProgramBuilder::default()
+        .until_stopped(|b| b.op(Op::EventStart).op(run(MS)).op(Op::EventEnd))
+        .build();
+    let main = [Op::MarkStart, spawn(1), spawn(1), Op::WaitChildren, Op::MarkEnd];
+    let of = |limits: Limits| Workload { limits, ..workload(0, vec![program(&main), body.clone()]) };
+    let by_events = of(Limits { events: 7, ..Limits::default() });
+    assert_eq!(metric(by_events, "2c", Metric::events), 7.0);
+    near(seconds(of(Limits { time_ns: 50 * MS, ..Limits::default() }), "2c"), 0.050);
+}
+
+#[test]
+fn events_are_counted_by_the_second() {
+    // the first second has ten events of 99 ms, the next two have five of 199 ms
+    let busy = |ms: u64, times: u64| {
+        ProgramBuilder::default().repeat(times, |b| b.op(Op::EventStart).op(run(ms * MS)).op(Op::EventEnd))
+    };
+    let body =
+        busy(99, 10).repeat(10, |b| b.op(Op::EventStart).op(run(199 * MS)).op(Op::EventEnd)).op(run(50 * MS));
+    let main = [Op::MarkStart, spawn(1), Op::WaitChildren, Op::MarkEnd];
+    let m = Setup::free("2c", workload(0, vec![program(&main), body.build()])).run().outcome.metrics;
+    let at = |metric| m.get(metric).unwrap();
+    let percentiles = [Metric::events_per_s_p20, Metric::events_per_s_p50, Metric::events_per_s_p90].map(at);
+    assert_eq!(percentiles, [5.0, 5.0, 10.0]);
+}
+
+#[test]
+fn a_nice_task_gets_its_share() {
+    // 1024 against 110 (nice 10): the first has 10 ms after 11.07 ms
+    let ends = |nice| {
+        let mut w = team(&[&[run(200 * MS), Op::MarkEnd], &[run(200 * MS)]]);
+        w.attributes =
+            vec![Attributes::default(), Attributes::default(), Attributes { nice, ..Attributes::default() }];
+        seconds(w, "1c")
+    };
+    near(ends(10), 0.200 * (1.0 + 110.0 / 1024.0));
+    assert!(ends(0) > 0.35);
+}
+
+#[test]
+fn a_footprint_of_its_own_is_refilled() {
+    let refill = |bytes| {
+        let mut w = support::restless(4, 50_000, 50_000, 200);
+        w.attributes =
+            vec![Attributes { private_bytes: Some(bytes), ..Attributes::default() }; w.programs.len()];
+        Setup::new("1n2l2c1t", w).run().outcome.metrics.get(Metric::refill_time_s).unwrap()
+    };
+    assert!(refill(256 << 10) > 2.0 * refill(4 << 10));
+}

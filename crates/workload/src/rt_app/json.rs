@@ -1,0 +1,247 @@
+//! JSON with the line of every value, and with every key of an object, in order.
+//!
+//! rt-app's files name a step more than once in one object when they are meant for
+//! workgen, which numbers such keys; both are kept. Comments (`/* */`, `//`) are skipped, as json-c does.
+
+/// Nesting that a file may have.
+const MAX_DEPTH: usize = 16;
+
+/// A value and the line that it begins on, counted from 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Json {
+    pub(super) line: usize,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Any number that is not an integer of 64 bits.
+    Number,
+    String(String),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Value {
+    /// What it is, for messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) => "an integer",
+            Value::Number => "a number that is no integer",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        }
+    }
+}
+
+/// Reads one value and nothing after it.
+///
+/// # Errors
+/// The line, and what is wrong there.
+pub(super) fn read(text: &str) -> Result<Json, (usize, String)> {
+    let mut reader = Reader { text, at: 0, line: 1 };
+    let value = reader.value(0);
+    let read = value.and_then(|value| {
+        reader.skip_blanks()?;
+        if reader.at < text.len() { Err("there is more after the end".into()) } else { Ok(value) }
+    });
+    read.map_err(|what| (reader.line, what))
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        let passed = &self.text.as_bytes()[self.at..self.at + bytes];
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.at += bytes;
+    }
+
+    fn skip_blanks(&mut self) -> Result<(), String> {
+        loop {
+            let rest = self.rest();
+            let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+            let comment = &rest[blanks..];
+            let length = if comment.starts_with("//") {
+                comment.find('\n').unwrap_or(comment.len())
+            } else if comment.starts_with("/*") {
+                comment.find("*/").ok_or("the comment does not end")? + 2
+            } else {
+                0
+            };
+            self.advance(blanks + length);
+            if length == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), String> {
+        self.skip_blanks()?;
+        if self.peek() == Some(byte) {
+            self.advance(1);
+            return Ok(());
+        }
+        let found =
+            self.rest().chars().next().map_or("the end".into(), |c| format!("'{}'", c.escape_default()));
+        Err(format!("'{}' was expected, not {found}", char::from(byte)))
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Json, String> {
+        self.skip_blanks()?;
+        let line = self.line;
+        let value = match self.peek() {
+            Some(b'{' | b'[') if depth == MAX_DEPTH => {
+                return Err(format!("it is nested deeper than {MAX_DEPTH}"));
+            }
+            Some(b'{') => self.object(depth)?,
+            Some(b'[') => self.array(depth)?,
+            Some(b'"') => Value::String(self.string()?),
+            _ => self.word()?,
+        };
+        Ok(Json { line, value })
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value, String> {
+        let mut members = Vec::new();
+        self.expect(b'{')?;
+        self.skip_blanks()?;
+        while self.peek() != Some(b'}') {
+            if !members.is_empty() {
+                self.expect(b',')?;
+                self.skip_blanks()?;
+            }
+            let key = self.string()?;
+            self.expect(b':')?;
+            members.push((key, self.value(depth + 1)?));
+            self.skip_blanks()?;
+        }
+        self.advance(1);
+        Ok(Value::Object(members))
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Value, String> {
+        let mut items = Vec::new();
+        self.expect(b'[')?;
+        self.skip_blanks()?;
+        while self.peek() != Some(b']') {
+            if !items.is_empty() {
+                self.expect(b',')?;
+            }
+            items.push(self.value(depth + 1)?);
+            self.skip_blanks()?;
+        }
+        self.advance(1);
+        Ok(Value::Array(items))
+    }
+
+    /// A string without escapes beyond `\"`, `\\` and `\/`: names of tasks and resources need no others.
+    fn string(&mut self) -> Result<String, String> {
+        self.expect(b'"')?;
+        let mut string = String::new();
+        loop {
+            let Some(c) = self.rest().chars().next().filter(|c| *c != '\n') else {
+                return Err("the string does not end".into());
+            };
+            self.advance(c.len_utf8());
+            match c {
+                '"' => return Ok(string),
+                '\\' => match self.peek() {
+                    Some(c @ (b'"' | b'\\' | b'/')) => {
+                        string.push(char::from(c));
+                        self.advance(1);
+                    }
+                    _ => return Err("only \\\", \\\\ and \\/ may follow a backslash".into()),
+                },
+                c => string.push(c),
+            }
+        }
+    }
+
+    /// A number, true, false or null.
+    fn word(&mut self) -> Result<Value, String> {
+        let rest = self.rest();
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c))).unwrap_or(rest.len());
+        let word = &rest[..end];
+        let value = match word {
+            "null" => Value::Null,
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => match (word.parse::<i64>(), word.parse::<f64>()) {
+                (Ok(int), _) => Value::Int(int),
+                (_, Ok(float)) if float.is_finite() => Value::Number,
+                _ if word.is_empty() => {
+                    let found =
+                        rest.chars().next().map_or("the end".into(), |c| format!("'{}'", c.escape_default()));
+                    return Err(format!("a value was expected, not {found}"));
+                }
+                _ => return Err(format!("'{word}' is no value")),
+            },
+        };
+        self.advance(end);
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_keep_their_order_and_their_lines() {
+        let json =
+            read("{ /* a\n b */ \"run\": 1,\n\"run\": [true, null, 1.5, -2], // end\n\"s\": \"a\\\"b\" }")
+                .unwrap();
+        let Value::Object(members) = json.value else { panic!() };
+        let lines: Vec<_> = members.iter().map(|(key, json)| (key.as_str(), json.line)).collect();
+        assert_eq!(lines, [("run", 2), ("run", 3), ("s", 4)]);
+        let Value::Array(items) = &members[1].1.value else { panic!() };
+        let items: Vec<_> = items.iter().map(|item| item.value.clone()).collect();
+        assert_eq!(items, [Value::Bool(true), Value::Null, Value::Number, Value::Int(-2)]);
+        assert_eq!(members[2].1.value, Value::String("a\"b".into()));
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_line() {
+        for (bad, line, what) in [
+            ("", 1, "a value was expected, not the end"),
+            ("{\n\"a\" 1}", 2, "':' was expected, not '1'"),
+            ("{\"a\": 1,\n}", 2, "'\"' was expected, not '}'"),
+            ("[1 2]", 1, "',' was expected, not '2'"),
+            ("[1]\n x", 2, "there is more after the end"),
+            ("\"a", 1, "the string does not end"),
+            ("/* x", 1, "the comment does not end"),
+            ("nul", 1, "'nul' is no value"),
+        ] {
+            assert_eq!(read(bad).unwrap_err(), (line, what.to_owned()), "{bad}");
+        }
+        assert!(read(&"[".repeat(100_000)).unwrap_err().1.contains("deeper than 16"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_much(text in "[\\[\\]{}\":,/*\\\\ \n0-9a-zé.-]{0,60}") {
+            let _ = read(&text);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+use super::*;
+use proptest::prelude::*;
+
+fn read(text: &str) -> Workload {
+    from_text("f.json", text, Scale::FULL).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn refused(text: &str) -> String {
+    from_text("f.json", text, Scale::FULL).map(|w| w.name).unwrap_err().to_string()
+}
+
+/// The ops of the first task, without loops and bookkeeping.
+fn ops(text: &str) -> Vec<Op> {
+    let noise = |op: &Op| {
+        matches!(
+            op,
+            Op::RepeatUntilStopped { .. }
+                | Op::End
+                | Op::Origin
+                | Op::EventStart
+                | Op::EventEnd
+                | Op::Run { ns: 200 }
+        )
+    };
+    read(text).programs[1].iter().copied().filter(|op| !noise(op)).collect()
+}
+
+fn one(steps: &str) -> String {
+    format!("{{ \"tasks\": {{ \"a\": {{ \"loop\": 1, {steps} }} }} }}")
+}
+
+#[test]
+fn run_is_work_and_runtime_is_time() {
+    let both = ops(&one("\"run\": 5, \"runtime\": 7, \"run1\": 9"));
+    assert_eq!(both, [Op::Run { ns: 5000 }, Op::Spin { ns: 7000 }, Op::Run { ns: 9000 }]);
+    let calibrated = "{\"global\": {\"calibration\": 300}, \"tasks\": {\"a\": {\"loop\": 1, \"run\": 1}}}";
+    assert_eq!(ops(calibrated), [Op::Run { ns: 900 }], "three whole loops of 300 ns");
+}
+
+#[test]
+fn resources_are_made_as_they_are_named() {
+    let steps = "\"lock\": \"m\", \"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}, \"unlock\": \"m\", \"lock1\": \"n\",
+                 \"signal\": \"d\", \"broad\": \"c\", \"sync\": {\"ref\": \"d\", \"mutex\": \"n\"}, \"yield\": \"\"";
+    let expected = [
+        Op::Lock { mutex: 0 },
+        Op::CondWait { cond: 0, mutex: 0 },
+        Op::Unlock { mutex: 0 },
+        Op::Lock { mutex: 1 },
+        Op::Signal { cond: 1 },
+        Op::Broadcast { cond: 0 },
+        Op::Signal { cond: 1 },
+        Op::CondWait { cond: 1, mutex: 1 },
+        Op::Yield,
+    ];
+    assert_eq!(ops(&one(steps)), expected);
+    let w = read(&one(steps));
+    assert_eq!((w.shared.mutexes, w.shared.conds), (2, 2));
+}
+
+#[test]
+fn an_empty_suspend_is_of_the_task_itself() {
+    let inside = |op| vec![Op::Lock { mutex: 0 }, op, Op::Unlock { mutex: 0 }];
+    let suspended = [inside(Op::CondWait { cond: 0, mutex: 0 }), inside(Op::Broadcast { cond: 0 })].concat();
+    assert_eq!(ops(&one("\"suspend\": \"\", \"resume\": \"a\"")), suspended);
+}
+
+#[test]
+fn loops_are_the_threads_and_the_phases() {
+    let times = |text: &str| -> Vec<u64> {
+        let w = read(text);
+        let loops = w.programs[1].iter();
+        loops
+            .filter_map(|op| if let Op::RepeatUntilStopped { times } = op { Some(*times) } else { None })
+            .collect()
+    };
+    assert_eq!(times(&one("\"run\": 1")), [1, 1]);
+    let endless = "{\"global\": {\"duration\": 2}, \"tasks\": {\"a\": {\"run\": 1}}}";
+    assert_eq!(times(endless), [u64::MAX, 1]);
+    let phases = "{\"tasks\": {\"a\": {\"loop\": 3, \"phases\": {\"p\": {\"loop\": 4, \"run\": 1}, \"q\": {\"sleep\": 1}}}}}";
+    assert_eq!(times(phases), [3, 4, 1]);
+    let half = from_text("f", phases, Scale(334_000)).unwrap();
+    assert!(half.programs[1].contains(&Op::RepeatUntilStopped { times: 1 }), "of 3");
+}
+
+#[test]
+fn a_unique_timer_is_each_instances_own() {
+    let with = |name: &str| {
+        let text = format!(
+            "{{\"tasks\": {{\"a\": {{\"instance\": 3, \"loop\": 1, \"run\": 1,
+             \"timer\": {{\"ref\": \"{name}\", \"period\": 9, \"mode\": \"absolute\"}} }} }} }}"
+        );
+        let w = read(&text);
+        let timers = w.programs[1..].iter().flat_map(|p| p.iter());
+        let timers: Vec<u32> = timers
+            .filter_map(
+                |op| if let Op::Timer { timer, relative: false, .. } = op { Some(*timer) } else { None },
+            )
+            .collect();
+        let spawned = w.programs[0].iter().filter(|op| matches!(op, Op::Spawn { .. })).count();
+        (timers, w.shared.timers, spawned)
+    };
+    assert_eq!(with("unique"), (vec![0, 1, 2], 3, 3));
+    assert_eq!(with("tick"), (vec![0], 1, 3));
+}
+
+#[test]
+fn a_barrier_waits_for_all_who_name_it() {
+    let text = "{\"tasks\": {\"a\": {\"instance\": 3, \"loop\": 1, \"barrier\": \"b\"}, \"c\": {\"loop\": 1, \"barrier\": \"b\"}}}";
+    assert_eq!(read(text).shared.barriers, [4]);
+}
+
+#[test]
+fn priority_delay_instances_and_forks() {
+    let text = "{\"tasks\": {\"a\": {\"loop\": 1, \"priority\": -5, \"delay\": 7, \"fork\": \"b\"},
+                             \"b\": {\"instance\": 0, \"loop\": 1, \"run\": 1}}}";
+    let w = read(text);
+    assert_eq!((w.attributes(1).nice, w.attributes(2).nice), (-5, 0));
+    assert_eq!(w.programs[1][0], Op::Sleep { ns: 7000 });
+    assert!(w.programs[1].contains(&Op::Spawn { program: 2, base: 0, process: false }));
+    assert_eq!(
+        w.programs[0].iter().filter(|op| matches!(op, Op::Spawn { .. })).count(),
+        1,
+        "b is only forked"
+    );
+}
+
+#[test]
+fn a_duration_stops_the_workload() {
+    let w =
+        from_text("f", "{\"global\": {\"duration\": 10}, \"tasks\": {\"a\": {\"run\": 1}}}", Scale(500_000))
+            .unwrap();
+    assert_eq!(w.programs[0][2..4], [Op::Sleep { ns: 5_000_000_000 }, Op::Stop]);
+}
+
+#[test]
+fn what_is_refused_is_named_with_its_line() {
+    for (bad, message) in [
+        ("{", "f.json:1: '\"' was expected, not the end"),
+        ("{}", "f.json:1: there is no 'tasks'"),
+        ("{\n\"task\": {}}", "f.json:2: 'task' is not known (allowed: global, tasks, resources)"),
+        ("{\"tasks\": {}}", "tasks has no thread"),
+        (&one("\n\"cpus\": [0]"), "f.json:2: tasks.a.cpus is not simulated here"),
+        (&one("\"mem\": 5"), "tasks.a.mem is not simulated here"),
+        (&one("\"iorun1\": 5"), "tasks.a.iorun1 is not simulated here"),
+        (&one("\"util_min\": 5, \"run\": 1"), "tasks.a.util_min is not simulated here"),
+        (&one("\"walk\": 5"), "tasks.a.walk is not known (steps are lock, unlock"),
+        (&one("\"run\": 0"), "tasks.a.run is 0 (allowed: 1 to 2147483647)"),
+        (&one("\"run\": \"5\""), "tasks.a.run is a string (allowed"),
+        (&one("\"priority\": 20, \"run\": 1"), "tasks.a.priority is 20 (allowed: -20 to 19)"),
+        (
+            &one("\"policy\": \"SCHED_FIFO\", \"run\": 1"),
+            "tasks.a.policy is \"SCHED_FIFO\", which is not simulated",
+        ),
+        (&one("\"wait\": {\"ref\": \"c\"}"), "tasks.a.wait needs both ref and mutex"),
+        (&one("\"wait\": \"c\""), "tasks.a.wait is a string, not an object"),
+        (
+            &one("\"timer\": {\"ref\": \"t\", \"perid\": 5}"),
+            "tasks.a.timer.perid is not known (allowed: ref, period, mode)",
+        ),
+        (&one("\"instance\": 3"), "tasks.a has 0 steps"),
+        (&one("\"fork\": \"b\""), "fork: there is no task 'b'"),
+        (&one("\"fork\": \"a\""), "tasks.a: it forks itself"),
+        (&one("\"phases\": {\"p\": {\"priority\": 3}}"), "tasks.a.phases.p.priority is not simulated here"),
+        (&one("\"phases\": {\"p\": {\"run\": 3}}, \"run\": 1"), "tasks.a.run is not known (with phases,"),
+        (
+            "{\"tasks\": {\"a\": {\"run\": 1}}}",
+            "tasks.a: it loops for ever, and global.duration gives no end",
+        ),
+        ("{\"global\": {\"pi_enabled\": true}}", "global.pi_enabled: priority inheritance is not simulated"),
+        ("{\"global\": {\"default_policy\": \"SCHED_RR\"}}", "global.default_policy is \"SCHED_RR\""),
+        ("{\"global\": {\"calibration\": 0}}", "global.calibration is 0 (allowed: 1 to 1000000)"),
+        ("{\"global\": {\"calibration\": \"GPU\"}}", "global.calibration is neither"),
+        ("{\"global\": {\"colour\": 0}}", "global.colour is not known"),
+        (
+            "{\"tasks\": {\"a\": {\"instance\": 100000, \"loop\": 1, \"run\": 1}, \"b\": {\"loop\": 1, \"run\": 1}}}",
+            "more than 100000 threads",
+        ),
+        ("{\"tasks\": {\"a\": {\"run\": 1}, \"a\": {\"run\": 1}}}", "tasks.a is there twice"),
+    ] {
+        let e = refused(bad);
+        assert!(e.contains(message), "{bad}\n{e}\n{message}");
+    }
+}
+
+#[test]
+fn forks_that_multiply_are_refused() {
+    let task = |i: usize| format!("\"t{i}\": {{\"loop\": 1000, \"fork\": \"t{}\"}}", i + 1);
+    let tasks: Vec<String> = (0..8).map(task).collect();
+    let text = format!("{{\"tasks\": {{ {}, \"t8\": {{\"loop\": 1, \"run\": 1}} }} }}", tasks.join(", "));
+    assert!(refused(&text).contains("more than 100000 threads"));
+    let endless = "{\"global\": {\"duration\": 1}, \"tasks\": {\"a\": {\"fork\": \"b\"}, \"b\": {\"loop\": 1, \"run\": 1}}}";
+    assert!(refused(endless).contains("fork: it is in a loop without end"));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let e = crate::parse("rt-app no/such.json", Scale::FULL).unwrap_err().to_string();
+    assert!(e.starts_with("rt-app: no/such.json: "), "{e}");
+    assert!(crate::parse("rt-app", Scale::FULL).unwrap_err().to_string().contains("allowed: rt-app FILE"));
+}
+
+proptest! {
+    #[test]
+    fn no_file_is_too_much(
+        keys in prop::collection::vec(("(run|sleep|lock|wait|timer|fork|barrier|loop|phases|instance|x)[0-9]?", 0i64..3), 0..6),
+        inside in "[a-z{}\":, 0-9]{0,20}",
+    ) {
+        let steps: Vec<String> = keys.iter().map(|(key, n)| format!("\"{key}\": {n}")).collect();
+        let _ = from_text("f", &one(&steps.join(", ")), Scale::FULL);
+        let _ = from_text("f", &one(&inside), Scale::FULL);
+    }
+}
