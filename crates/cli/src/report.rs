@@ -121,7 +121,7 @@ fn number(metric: Metric, value: f64) -> String {
 /// What the reader of a shortened run's figures has to know.
 pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
     let part = scale::text(scale);
-    let text = if workload.messages > 0 {
+    let text = if workload.messages < workload.unscaled_messages {
         format!(
             "scaled: {part} of the workload's loops were run, from an even spread of the tasks, and measured from \
              the second third of the messages to the first worker's end; counts and times are of that stretch, \
