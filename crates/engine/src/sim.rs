@@ -342,6 +342,8 @@ impl<'a> Simulation<'a> {
         self.counters.messages += 1;
         if self.counters.messages == self.steady_from {
             self.mark_start();
+            // once: marking counts messages from nought
+            self.steady_from = 0;
         }
     }
 
