@@ -31,8 +31,7 @@ check:
 
 record:
 	@sh scripts/setup.sh record
-	$(MAKE) -C bpf
-	install -D -t target/release bpf/build/*/coreward-record
+	$(MAKE) -C bpf install bindir=$(CURDIR)/target/release
 
 # Captures are kept in the cache directory (docs/parity.md); delete them to record anew.
 parity:
