@@ -31,6 +31,7 @@ impl Simulation<'_> {
     /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
     pub(crate) fn schedule(&mut self, cpu: usize) {
         self.lock_rq(cpu, cpu);
+        self.charge_work(cpu, self.costs.pick_next_ns);
         self.schedstat[cpu].sched_count += 1;
         self.cpus[cpu].need_resched = false;
         self.update_curr(cpu);
