@@ -113,6 +113,7 @@ impl Simulation<'_> {
         self.set_next_task(cpu, next);
         self.count_switch(cpu, prev, Some(next));
         self.charge_work(cpu, self.costs.context_switch_ns);
+        self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
         self.refill_caches(cpu, next);
         let start_ns = std::mem::take(&mut self.tasks[next as usize].start_ns);
@@ -133,9 +134,7 @@ impl Simulation<'_> {
     }
 
     fn set_next_task(&mut self, cpu: usize, next: u32) {
-        if self.cpus[cpu].activity == Activity::Waking {
-            self.sys.cpu[cpu].curr_is_idle = 0;
-        }
+        self.sys.cpu[cpu].curr_is_idle = 0;
         if self.update_load_avg(cpu, next, true, false) {
             self.update_tg_load_avg(cpu, cpu);
         }
@@ -205,7 +204,16 @@ impl Simulation<'_> {
             self.count_switch(cpu, Some(prev), None);
             self.charge_work(cpu, self.costs.context_switch_ns);
         }
+        self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
         self.begin_segment(cpu, Activity::GoingIdle, Work::default());
+    }
+
+    /// `prev` is off the CPU when the switch, which has just been charged, is done (finish_task).
+    fn switch_from(&mut self, cpu: usize, prev: Option<u32>) {
+        let at = self.local_now(cpu);
+        let c = &mut self.cpus[cpu];
+        c.leaving = prev;
+        c.left_at = at;
     }
 }
