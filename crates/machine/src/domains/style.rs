@@ -84,6 +84,9 @@ impl KernelStyle {
     }
 }
 
+/// A `relax_domain_level` that requests nothing.
+pub(super) const NO_REQUEST: i32 = -1;
+
 /// What a `relax_domain_level` request means, before and after seed 002's patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,7 +121,7 @@ impl RelaxSemantics {
             Self::Before => level_max as i32 - 1,
             Self::After => level_max as i32 + 1,
         };
-        match (-1..=max).contains(&request) || request == -1 {
+        match (NO_REQUEST..=max).contains(&request) || request == NO_REQUEST {
             true => Ok(()),
             false => Err(RelaxError { request, max, level_max }),
         }
