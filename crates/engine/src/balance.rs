@@ -146,7 +146,7 @@ impl Simulation<'_> {
             self.note_queue_state(offered[i], src);
             let t = &self.tasks[offered[i] as usize];
             let running = self.cpus[src].curr == Some(offered[i]);
-            match self.sys.detach_task_step(env, &t.policy, &self.all_cpus, running) {
+            match self.sys.detach_task_step(env, &t.policy, &self.cpus_allowed, running) {
                 Detach::Skip => i += 1,
                 Detach::Take => {
                     self.detach_task(offered[i], src, by);
@@ -237,7 +237,7 @@ impl Simulation<'_> {
             return false;
         }
         let p = &self.tasks[task as usize].policy;
-        let may = self.sys.can_migrate_task(&mut env, p, &self.all_cpus, false);
+        let may = self.sys.can_migrate_task(&mut env, p, &self.cpus_allowed, false);
         self.sys.active_balance_done(&env, may);
         if !may {
             return false;

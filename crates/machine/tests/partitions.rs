@@ -90,11 +90,8 @@ fn what_is_refused() {
         divide("e5-2680v3-2s", &options, texts).unwrap_err().to_string()
     };
     assert_eq!(refuse(&[""]), "a partition has no CPU");
-    assert_eq!(refuse(&["0-50"]), "partition 0-50 has CPU 48, allowed are 0 to 47");
-    assert_eq!(
-        refuse(&["0-3", "3-4"]),
-        "partitions 0-3 and 3-4 share CPUs, each CPU may be in one partition only"
-    );
+    assert_eq!(refuse(&["0-50"]), "a partition has CPU 48, allowed are 0 to 47");
+    assert_eq!(refuse(&["0-3", "3-4"]), "CPU 3 is in two partitions, it may be in one only");
     assert_eq!(
         refuse(&["0-3:5"]),
         "relax_domain_level is 5, allowed are -1 (no request) to 4 on this machine, whose top level is 5"
@@ -113,8 +110,8 @@ proptest! {
     ) {
         let machine = Machine::load(&format!("{nodes}n{llcs}l{cores}c{threads}t")).unwrap();
         let mut sets = [CpuSet::new(); 3];
-        for cpu in 0..machine.nr_cpus() {
-            if let Some(set) = sets.get_mut(owner[cpu]) {
+        for (cpu, &owner) in owner.iter().enumerate().take(machine.nr_cpus()) {
+            if let Some(set) = sets.get_mut(owner) {
                 set.insert(cpu);
             }
         }

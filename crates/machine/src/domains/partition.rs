@@ -1,7 +1,9 @@
 //! Partitions: CPUs with domains of their own, as exclusive cpusets make them.
 
+use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::cpuset::CpuSet;
@@ -12,7 +14,7 @@ use super::style::NO_REQUEST;
 
 /// CPUs that are balanced apart from all others: a cpuset with `sched_load_balance` below a
 /// root without it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Partition {
     /// The CPUs.
     pub cpus: CpuSet,
@@ -37,6 +39,14 @@ impl FromStr for Partition {
     }
 }
 
+impl fmt::Display for Partition {
+    /// The form that is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cpus)?;
+        self.relax_domain_level.map_or(Ok(()), |level| write!(f, ":{level}"))
+    }
+}
+
 /// Partitions that a machine cannot be divided into.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PartitionError {
@@ -44,18 +54,16 @@ pub enum PartitionError {
     #[error("a partition has no CPU")]
     Empty,
     /// A CPU that there is not.
-    #[error("partition {cpus} has CPU {cpu}, allowed are 0 to {last}")]
+    #[error("a partition has CPU {cpu}, allowed are 0 to {last}")]
     NoSuchCpu {
-        /// The partition.
-        cpus: CpuSet,
         /// The CPU.
         cpu: usize,
         /// The machine's last CPU.
         last: usize,
     },
     /// A CPU of two partitions.
-    #[error("partitions {0} and {1} share CPUs, each CPU may be in one partition only")]
-    Overlap(CpuSet, CpuSet),
+    #[error("CPU {0} is in two partitions, it may be in one only")]
+    Overlap(usize),
     /// A level that the kernel refuses.
     #[error(transparent)]
     Relax(#[from] RelaxError),
@@ -72,15 +80,15 @@ pub(super) fn parts(machine: &Machine, partitions: &[Partition]) -> Result<Vec<P
     let all = machine.all_cpus();
     let mut rest = all;
     let mut parts = Vec::new();
-    for (index, Partition { cpus, relax_domain_level }) in partitions.iter().enumerate() {
+    for Partition { cpus, relax_domain_level } in partitions {
         if cpus.is_empty() {
             return Err(PartitionError::Empty);
         }
         if let Some(cpu) = cpus.difference(&all).first() {
-            return Err(PartitionError::NoSuchCpu { cpus: *cpus, cpu, last: machine.nr_cpus() - 1 });
+            return Err(PartitionError::NoSuchCpu { cpu, last: machine.nr_cpus() - 1 });
         }
-        if let Some(other) = partitions[..index].iter().find(|other| other.cpus.intersects(cpus)) {
-            return Err(PartitionError::Overlap(other.cpus, *cpus));
+        if let Some(cpu) = cpus.difference(&rest).first() {
+            return Err(PartitionError::Overlap(cpu));
         }
         rest = rest.difference(cpus);
         let request = relax_domain_level.filter(|&level| level != NO_REQUEST);
