@@ -6,6 +6,7 @@ mod support;
 use coreward_engine::CpuSchedstat;
 use coreward_machine::{DomainOptions, KernelStyle, Partition, RelaxSemantics, Topology};
 use coreward_metrics::Metric;
+use coreward_workload::Scale;
 use support::{Event, Run, Setup, hackbench, spinners};
 
 const MACHINE: &str = "e5-2680v3-2s";
@@ -106,4 +107,21 @@ fn a_cache_may_be_divided() {
     let outcome = setup.run_on(&divided(&setup, &["1-3", "4-5"])).unwrap().outcome;
     let used: Vec<_> = (0..8).filter(|cpu| outcome.schedstat[*cpu].rq_cpu_time > 0).collect();
     assert_eq!(used, [1, 2, 3]);
+}
+
+/// Seed 002's profile: newidle balance below futex() and below nanosleep(), and none at level 0.
+#[test]
+fn the_time_in_newidle_is_that_of_the_calls_before_it() {
+    let workload = coreward_workload::parse("encoder", Scale(20_000)).unwrap();
+    let setup = Setup::new(MACHINE, workload).profile("linux-6.8");
+    let shares = |run: &Run| {
+        [Metric::newidle_pct, Metric::newidle_futex_pct, Metric::newidle_nanosleep_pct].map(|m| run.get(m))
+    };
+    let [all, futex, nanosleep] = shares(&setup.run());
+    assert!(
+        futex > 0.0 && nanosleep > 0.0 && futex + nanosleep <= all && all < 100.0,
+        "{all} {futex} {nanosleep}"
+    );
+    let options = DomainOptions { relax_domain_level: Some(0), ..DomainOptions::default() };
+    assert_eq!(shares(&setup.run_with(&options).unwrap()), [0.0; 3]);
 }
