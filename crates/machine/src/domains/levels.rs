@@ -29,6 +29,7 @@ pub(super) struct RawDomain {
     pub(super) imbalance_pct: u32,
     pub(super) cache_nice_tries: u32,
     pub(super) imb_numa_nr: u32,
+    pub(super) busy_factor: u32,
     /// Ids of the groups, the local one first.
     pub(super) groups: Vec<usize>,
 }
@@ -70,7 +71,7 @@ pub(super) fn table(machine: &Machine, style: KernelStyle) -> Vec<Level> {
     if !(machine.arch == Arch::X86 && has_numa_in_package(machine)) {
         levels.push(level(style.package_name(), SdFlags::empty(), node.clone()));
     }
-    levels.extend(numa_levels(machine, &node));
+    levels.extend(numa_levels(machine, &node).into_iter().skip(usize::from(!style.has_node_level())));
     levels
 }
 
@@ -163,7 +164,7 @@ pub(super) fn chain(
     chain
 }
 
-/// A domain with what its level alone decides (`sd_init`, values of Linux 6.12).
+/// A domain with what its level alone decides (`sd_init`).
 fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: KernelStyle) -> RawDomain {
     let mut flags = SdFlags::BALANCE_NEWIDLE
         | SdFlags::BALANCE_EXEC
@@ -171,9 +172,14 @@ fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: Kernel
         | SdFlags::WAKE_AFFINE
         | SdFlags::PREFER_SIBLING
         | level.flags;
-    let (mut imbalance_pct, mut cache_nice_tries) = (117, 1);
+    let (mut imbalance_pct, mut cache_nice_tries) = (style.imbalance_pct(), 1);
     if flags.contains(SdFlags::SHARE_CPUCAPACITY) {
         (imbalance_pct, cache_nice_tries) = (110, 0);
+    } else if flags.contains(SdFlags::SHARE_LLC) {
+        imbalance_pct = 117;
+        if !style.mc_prefers_siblings() {
+            flags = flags & !SdFlags::PREFER_SIBLING;
+        }
     } else if let Some(distance) = level.distance {
         cache_nice_tries = 2;
         flags = flags & !SdFlags::PREFER_SIBLING | SdFlags::SERIALIZE;
@@ -193,6 +199,7 @@ fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: Kernel
         imbalance_pct,
         cache_nice_tries,
         imb_numa_nr: 0,
+        busy_factor: style.busy_factor(),
         groups: Vec::new(),
     }
 }

@@ -29,9 +29,6 @@ use levels::RawDomain;
 use partition::Part;
 use style::NO_REQUEST;
 
-/// How often a busy CPU balances less than an idle one (`busy_factor` of `sd_init`).
-pub const BUSY_FACTOR: u32 = 16;
-
 /// What may be asked of the domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DomainOptions {
@@ -40,7 +37,7 @@ pub struct DomainOptions {
     pub relax_domain_level: Option<i32>,
     /// What the request means.
     pub relax_semantics: RelaxSemantics,
-    /// Kernel whose levels, names and flags the domains get.
+    /// Kernel whose levels, names, flags and constants the domains get.
     pub names: KernelStyle,
 }
 
@@ -236,7 +233,7 @@ fn finish(raw: RawDomain) -> Domain {
         imbalance_pct: raw.imbalance_pct,
         cache_nice_tries: raw.cache_nice_tries,
         imb_numa_nr: raw.imb_numa_nr,
-        busy_factor: BUSY_FACTOR,
+        busy_factor: raw.busy_factor,
         min_interval_ms: weight,
         max_interval_ms: 2 * weight,
         groups: ring,
