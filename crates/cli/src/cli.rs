@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coreward_engine::Settings;
-use coreward_machine::RelaxSemantics;
+use coreward_machine::{Partition, RelaxSemantics};
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
 use coreward_workload::Scale;
@@ -79,6 +79,10 @@ pub(crate) struct Domains {
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) relax_domain_level: Option<i32>,
+    /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level; the CPUs
+    /// that are left over make one more partition [default: one partition]
+    #[arg(long, value_name = "CPUS[:LEVEL]")]
+    pub(crate) partition: Vec<Partition>,
     /// What the request means: before or after Linux 6.10 [default: as in the profile's kernel]
     #[arg(long, value_name = "WHEN")]
     pub(crate) relax_semantics: Option<Semantics>,
@@ -149,6 +153,10 @@ pub(crate) struct Simulated {
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) relax_domain_level: Option<i32>,
+    /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level. The
+    /// workload runs in the first partition given [default: one partition of all CPUs]
+    #[arg(long, value_name = "CPUS[:LEVEL]")]
+    pub(crate) partition: Vec<Partition>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
           value_parser = clap::value_parser!(u64).range(1..=crate::setup::MAX_TIME_LIMIT_S))]
@@ -168,6 +176,10 @@ pub(crate) struct Run {
     /// Version of that format, 15 to 17 [default: that of the profile's kernel]
     #[arg(long, value_name = "V", value_parser = schedstat_version, requires = "schedstat")]
     pub(crate) schedstat_version: Option<Version>,
+    /// Write the domains of all CPUs to a file, with what newidle balance has cost in them, as the kernel's debugfs
+    /// has them at the end [default: none]
+    #[arg(long, value_name = "F")]
+    pub(crate) domains: Option<PathBuf>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,

@@ -102,11 +102,16 @@ impl Simulation<'_> {
         let d: Decision = match curr {
             Some(curr) => {
                 let (p, waker) = two_of(&mut self.tasks, task as usize, curr as usize);
-                self.sys.select_task_rq_fair(&request, &mut p.policy, Some(&mut waker.policy), &self.all_cpus)
+                self.sys.select_task_rq_fair(
+                    &request,
+                    &mut p.policy,
+                    Some(&mut waker.policy),
+                    &self.cpus_allowed,
+                )
             }
             None => {
                 let p = &mut self.tasks[task as usize].policy;
-                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), &self.all_cpus)
+                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), &self.cpus_allowed)
             }
         };
         self.counters.record(&d);

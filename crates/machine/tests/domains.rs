@@ -299,6 +299,41 @@ fn beyond_the_reclaim_distance_no_fork_exec_or_affine_wakeup() {
     assert!(domain(&topology, 0, 1).flags.contains(SdFlags::BALANCE_NEWIDLE));
 }
 
+/// Constants that `sd_init` had before 5.10, and levels that came later.
+#[test]
+fn constants_of_old_kernels() {
+    let rows = |kernel: (u32, u32)| {
+        let machine = Machine::load("2n2l2c2t").unwrap();
+        let topology = topology_of(&machine, KernelStyle::new(kernel.0, kernel.1));
+        let row = |d: &Domain| (d.name, d.level, d.imbalance_pct, d.busy_factor, d.cache_nice_tries);
+        topology.domains_of(0).map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows((4, 8)),
+        [("SMT", 0, 110, 32, 0), ("MC", 1, 117, 32, 1), ("DIE", 2, 125, 32, 1), ("NUMA", 3, 125, 32, 2)]
+    );
+    let with_node =
+        [("SMT", 0, 110, 32, 0), ("MC", 1, 117, 32, 1), ("DIE", 2, 125, 32, 1), ("NUMA", 4, 125, 32, 2)];
+    assert_eq!(rows((5, 5)), with_node);
+    assert_eq!(rows((5, 9)), with_node);
+    let halved =
+        [("SMT", 0, 110, 16, 0), ("MC", 1, 117, 16, 1), ("DIE", 2, 117, 16, 1), ("NUMA", 4, 117, 16, 2)];
+    assert_eq!(rows((5, 10)), halved);
+    assert_eq!(rows((5, 15)), halved);
+    assert_eq!(rows((5, 16))[1..], [("MC", 2, 117, 16, 1), ("DIE", 3, 117, 16, 1), ("NUMA", 5, 117, 16, 2)]);
+}
+
+#[test]
+fn before_4_19_tasks_are_not_spread_over_last_level_caches() {
+    let machine = Machine::load("2n2l2c2t").unwrap();
+    let spreads = |minor| {
+        let topology = topology_of(&machine, KernelStyle::new(4, minor));
+        topology.domains_of(0).map(|d| d.flags.contains(SdFlags::PREFER_SIBLING)).collect::<Vec<_>>()
+    };
+    assert_eq!(spreads(8), [true, false, true, false]);
+    assert_eq!(spreads(19), [true, true, true, false]);
+}
+
 /// Groups are linked anew for each CPU, so all of a domain see the order of its last one.
 #[test]
 fn ring_order_is_that_of_the_last_cpu() {
