@@ -145,7 +145,8 @@ fn add_llcs(sys: &mut System, llc_of: &[u32]) {
     for llc in 0..sys.nr_llcs as usize {
         let weight = sys.llc[llc].weight;
         // an idle machine: everything may be looked at, and every core is idle
-        sys.llc[llc] = Llc { has_idle_cores: 1, nr_idle_scan: weight, ..sys.llc[llc] };
+        sys.llc[llc] =
+            Llc { has_idle_cores: 1, nr_idle_scan: weight, bytes: machine.llc_bytes[llc], ..sys.llc[llc] };
     }
 }
 
@@ -168,6 +169,7 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     let smt = machine.smt_mask(cpu);
     sys.smt_mask[cpu] = mask(&smt);
     sys.smt_present |= u32::from(smt.len() > 1);
+    sys.smt_threads = sys.smt_threads.max(smt.len() as u32);
     let rq = &mut sys.cpu[cpu];
     rq.capacity_orig = place.capacity;
     rq.capacity = place.capacity;

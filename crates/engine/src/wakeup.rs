@@ -88,6 +88,7 @@ impl Simulation<'_> {
 
     /// Has the policy choose a CPU, and charges `cpu` for what it looked at.
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
+        self.note_cache_cpu(task);
         let random = if self.tasks.len() == 1 { 0 } else { self.random(u32::MAX) };
         let request = Placement {
             this_cpu: cpu,
