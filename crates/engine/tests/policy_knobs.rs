@@ -70,6 +70,7 @@ const TUNABLES_NOT_SIMULATED: [&str; 8] = [
 fn feature_case(name: &str) -> Option<Setup> {
     Some(match name {
         "WAKEUP_BIAS_PREV" => crowd("4c").profile("linux-6.5"),
+        "UTIL_FITS_CAPACITY" | "SELECT_BIAS_PREV" => crowd("4c").profile("linux-6.5"),
         // the bias looks at estimates
         "UTIL_EST" => biased(),
         // an idle previous CPU of another cache, and a waker that will sleep
