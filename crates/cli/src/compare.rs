@@ -111,7 +111,7 @@ fn print_report(prepared: &Prepared, pool: &ThreadPool, out: &mut dyn Write) -> 
         let case = ablated.case.iter().map(|case| format!(": {case}")).collect::<String>();
         write!(
             out,
-            "\n{}{case}: change in percent and spread\n{}",
+            "\n{}{case}: change in percent ± spread of the runs\n{}",
             ablated.experiment,
             ablation::table(&ablated)
         )?;

@@ -158,7 +158,7 @@ fn ablations_of_a_comparison() {
     fs::write(&file, format!("ablation_cases = ['large']\n{EXPERIMENT}")).unwrap();
     let path = file.to_str().unwrap();
     let report = stdout(&["compare", path, "--ablations"]);
-    let (_, table) = report.split_once("\n\ntiny: large: change in percent and spread\n").unwrap();
+    let (_, table) = report.split_once("\n\ntiny: large: change in percent ± spread of the runs\n").unwrap();
     assert_eq!(table.lines().count(), 2 + 4, "{table}");
     let json: Value = serde_json::from_str(&stdout(&["compare", path, "--ablations", "--json"])).unwrap();
     let changes = &json["ablations"][0]["changes"];
