@@ -301,6 +301,9 @@ fn linux_7_3_prefers_siblings_below_different_capacities() {
     let flag = SdFlags::PREFER_SIBLING;
     assert!(!domain(&topology(&machine), 0, 0).flags.contains(flag));
     assert!(domain(&topology_of(&machine, KernelStyle::new(7, 3)), 0, 0).flags.contains(flag));
+    // and before misfit migration
+    assert!(domain(&topology_of(&machine, KernelStyle::new(4, 19)), 0, 0).flags.contains(flag));
+    assert!(!domain(&topology_of(&machine, KernelStyle::new(4, 20)), 0, 0).flags.contains(flag));
 }
 
 #[test]
