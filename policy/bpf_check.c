@@ -65,7 +65,7 @@ int process_ticks(void *ctx)
 {
 	(void)ctx;
 	if (process_tick(&sys, &process, wakeup.now))
-		process_find_llc(&sys, &process, wakeup.now);
+		process_find_llc(&sys, &process, wakeup.this_cpu, wakeup.random, wakeup.now);
 	return process.cache_cpu;
 }
 

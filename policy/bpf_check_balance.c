@@ -44,7 +44,7 @@ int end_balance(struct cw_balance *ask)
 SEC("syscall")
 int active_balance(struct cw_balance *ask)
 {
-	if (!active_balance_begin(&sys, &env, ask->src_cpu, ask->dst_cpu, ask->now))
+	if (!active_balance_begin(&sys, &env, ask->src_cpu, ask->dst_cpu, ask->flags, ask->now))
 		return 0;
 	if (!can_migrate_task(&sys, &env, &task, &mask, false))
 		return 0;

@@ -3,10 +3,9 @@
  * Which tasks of the source go: the kernel's detach_tasks(), one task a step,
  * and what follows when affinity is in the way.
  *
- * Not modelled: the node or cache that a task prefers under NUMA balancing or
- * SCHED_CACHE, which only the choice of the source heeds (under CACHE_AWARE_HOT
- * task_hot() does); bandwidth throttling and core scheduling, which are off in a
- * default kernel's root group.
+ * Not modelled: the node that a task prefers under NUMA balancing, which only the
+ * choice of the source heeds; bandwidth throttling and core scheduling, which are
+ * off in a default kernel's root group.
  */
 #ifndef CW_DETACH_H
 #define CW_DETACH_H
@@ -82,8 +81,9 @@ static inline bool may_not_run(struct cw_sys *sys, const struct cw_balance *env,
 
 /*
  * May the task, which is queued on src_cpu, go to dst_cpu? `running`: it is
- * current there. A hot task goes only after more than cache_nice_tries failed
- * attempts of this domain; under LBF_ACTIVE_LB heat does not count.
+ * current there. A hot task, or one that prefers the LLC of src_cpu, goes only
+ * after more than cache_nice_tries failed attempts of this domain; under
+ * LBF_ACTIVE_LB that does not count.
  */
 static inline bool can_migrate_task(struct cw_sys *sys, struct cw_balance *env,
 				    const struct cw_task *p, const struct cw_cpumask *cpus_ptr,
@@ -98,7 +98,14 @@ static inline bool can_migrate_task(struct cw_sys *sys, struct cw_balance *env,
 	env->flags &= ~(u32)LBF_ALL_PINNED;
 	if (running)
 		return false;
-	if (env->flags & LBF_ACTIVE_LB || !task_hot(sys, env, p))
+	if (env->flags & LBF_ACTIVE_LB)
+		return !migrate_llc_task_wrong_dst(sys, env, p);
+	if (migrate_degrades_llc(sys, env, p)) {
+		if (env->migration_type != CW_MIGRATE_LLC_TASK)
+			env->flags |= LBF_LLC_PINNED;
+		return false;
+	}
+	if (!task_hot(sys, env, p))
 		return true;
 	return env_sd(sys, env)->nr_balance_failed > env_domain(sys, env)->cache_nice_tries;
 }

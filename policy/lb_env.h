@@ -64,6 +64,8 @@ enum cw_lb_flag {
 	LBF_DST_PINNED = 1 << 2, /* a task may run on new_dst_cpu instead */
 	LBF_SOME_PINNED = 1 << 3, /* some task may not run on dst_cpu */
 	LBF_ACTIVE_LB = 1 << 4, /* active balance: one task, whatever its heat */
+	LBF_LLC_PINNED = 1 << 5, /* a task was left on the LLC that it prefers */
+	LBF_ACTIVE_LB_LLC = 1 << 6, /* active balance: a task that prefers dst_cpu's LLC */
 	LBF_NOT_MINE = 1 << 8, /* should_we_balance() said no: stop the walk up the domains */
 	LBF_SRC_HAS_WAITING = 1 << 9, /* the source had more than one task when it was chosen */
 };
@@ -104,7 +106,7 @@ struct cw_balance {
 	u32 nr_excluded; /* CPUs in `excluded`, which is not valid while this is 0 */
 	u32 fbq_type; /* enum cw_fbq_type: queues of a type above it are no source */
 	u32 dst_core_idle; /* no SMT sibling of dst_cpu is busy */
-	u32 pad;
+	u32 curr_util; /* SCHED_CACHE: of the task that src_cpu runs; the host's for balance_done() */
 	struct cw_cpumask excluded; /* CPUs of the domain that this attempt leaves out */
 	struct cw_sd_stats sds;
 };
@@ -204,6 +206,7 @@ static inline void balance_begin(struct cw_balance *env, s32 cpu, u32 level,
 	env->nr_excluded = 0;
 	env->fbq_type = CW_FBQ_ALL;
 	env->dst_core_idle = 0;
+	env->curr_util = 0;
 	env_rewind(env);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * SCHED_CACHE, the balancer's part of it: tasks that prefer the LLC of the CPU
- * that balances are moved there, as long as that does not crowd the LLC.
+ * that balances are moved there, as long as that does not crowd the LLC, and
+ * those that prefer another one stay there, as long as it is not crowded.
  *
  * The figures are the kernel's defaults: an LLC is busy from 50 % of its
  * capacity on (75 % without SMT), and much busier than another if by more than
@@ -10,6 +11,7 @@
 #ifndef CW_LLC_BALANCE_H
 #define CW_LLC_BALANCE_H
 
+#include "asym_packing.h"
 #include "lb_env.h"
 
 enum cw_llc_mig {
@@ -91,6 +93,78 @@ static inline void record_sg_llc_stats(struct cw_sys *sys, const struct cw_balan
 		return;
 	llc->util_avg = sgs->group_util;
 	llc->capacity = sgs->group_capacity;
+}
+
+/* A balance for the sake of the LLC moves only tasks that are counted for that of dst_cpu. */
+static inline bool migrate_llc_task_wrong_dst(struct cw_sys *sys, const struct cw_balance *env,
+					      const struct cw_task *p)
+{
+	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) ||
+	    (env->migration_type != CW_MIGRATE_LLC_TASK && !(env->flags & LBF_ACTIVE_LB_LLC)))
+		return false;
+	return !(p->flags & CW_TASK_PREFERRED_LLC) ||
+	       p->preferred_llc != cpu_rq(sys, env->dst_cpu)->llc;
+}
+
+/* Would the LLC's sake make a misfit of a task that fits where it is? */
+static inline bool task_misfits_asym_cpu(struct cw_sys *sys, const struct cw_balance *env,
+					 const struct cw_task *p)
+{
+	return env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY &&
+	       !task_fits_cpu(sys, p, env->dst_cpu) && task_fits_cpu(sys, p, env->src_cpu);
+}
+
+/*
+ * May the task move, for all that its process prefers? That the process still
+ * fits the LLC is checked when its threads run (process.h), not once more here.
+ */
+static inline enum cw_llc_mig can_migrate_llc_task(struct cw_sys *sys, const struct cw_balance *env,
+						   const struct cw_task *p)
+{
+	if (task_misfits_asym_cpu(sys, env, p))
+		return CW_LLC_MIG_FORBID;
+	if (!(p->flags & CW_TASK_CACHE_CPU) || cpus_share_cache(sys, env->src_cpu, env->dst_cpu))
+		return CW_LLC_MIG_UNRESTRICTED;
+	/* A CPU that is preferred by all tasks comes first. */
+	if (env->idle != CW_NOT_IDLE &&
+	    sched_asym(sys, env_domain(sys, env), env->dst_cpu, env->src_cpu))
+		return CW_LLC_MIG_UNRESTRICTED;
+	if (cpus_share_cache(sys, env->dst_cpu, p->cache_cpu))
+		return can_migrate_llc(sys, env->src_cpu, env->dst_cpu, task_util(p), true);
+	if (cpus_share_cache(sys, env->src_cpu, p->cache_cpu))
+		return can_migrate_llc(sys, env->src_cpu, env->dst_cpu, task_util(p), false);
+	return CW_LLC_MIG_UNRESTRICTED;
+}
+
+/* Is the task to stay for the sake of the LLC? Not after more than cache_nice_tries failed attempts. */
+static inline bool migrate_degrades_llc(struct cw_sys *sys, const struct cw_balance *env,
+					const struct cw_task *p)
+{
+	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE))
+		return false;
+	if (env_sd(sys, env)->nr_balance_failed >= env_domain(sys, env)->cache_nice_tries + 1)
+		return false;
+	return migrate_llc_task_wrong_dst(sys, env, p) ||
+	       can_migrate_llc_task(sys, env, p) == CW_LLC_MIG_FORBID;
+}
+
+/*
+ * Would active balance take a task off an LLC that all tasks of src_cpu prefer?
+ * A single one stays; of several, if the LLC is not busy. A misfit may go.
+ */
+static inline bool alb_break_llc(struct cw_sys *sys, const struct cw_balance *env)
+{
+	const struct cw_cpu *src = cpu_rq(sys, env->src_cpu);
+
+	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) ||
+	    cpus_share_cache(sys, env->src_cpu, env->dst_cpu))
+		return false;
+	if (!src->nr_pref_llc_running || src->nr_pref_llc_running != lb_nr_running(sys, src))
+		return false;
+	if (env->migration_type == CW_MIGRATE_MISFIT)
+		return false;
+	return src->nr_running <= 1 || can_migrate_llc(sys, env->src_cpu, env->dst_cpu,
+						       env->curr_util, false) == CW_LLC_MIG_FORBID;
 }
 
 #endif /* CW_LLC_BALANCE_H */

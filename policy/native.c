@@ -98,9 +98,10 @@ bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 n
 	return process_tick(sys, process, now);
 }
 
-void cw_process_find_llc(struct cw_sys *sys, struct cw_process *process, u64 now)
+bool cw_process_find_llc(struct cw_sys *sys, struct cw_process *process, s32 cpu, u32 nr_running,
+			 u64 now)
 {
-	process_find_llc(sys, process, now);
+	return process_find_llc(sys, process, cpu, nr_running, now);
 }
 
 void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process)
@@ -176,9 +177,9 @@ bool cw_balance_done(struct cw_sys *sys, struct cw_balance *env, u32 moved, bool
 }
 
 bool cw_active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src_cpu, s32 dst_cpu,
-			     u64 now)
+			     bool for_llc, u64 now)
 {
-	return active_balance_begin(sys, env, src_cpu, dst_cpu, now);
+	return active_balance_begin(sys, env, src_cpu, dst_cpu, for_llc, now);
 }
 
 void cw_active_balance_done(struct cw_sys *sys, const struct cw_balance *env, bool moved)
@@ -290,7 +291,7 @@ u64 cw_last_offset(u32 i)
 		__builtin_offsetof(struct cw_cfs_rq, h_load),
 		__builtin_offsetof(struct cw_domain, nr_idle_scan),
 		__builtin_offsetof(struct cw_group, next_update),
-		__builtin_offsetof(struct cw_llc, nr_avg),
+		__builtin_offsetof(struct cw_llc, bytes),
 		__builtin_offsetof(struct cw_cpu_sd, local_group),
 		__builtin_offsetof(struct cw_cpu, removed),
 		__builtin_offsetof(struct cw_task, avg),

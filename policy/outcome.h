@@ -15,7 +15,8 @@
 /*
  * Is it worth moving the running task? If dst_cpu is preferred to src_cpu; if a
  * task imbalance has persisted for more than cache_nice_tries + 2 attempts; if
- * the source's one task would get clearly more capacity; or for a misfit.
+ * the source's one task would get clearly more capacity; or for a misfit or a
+ * task that prefers the LLC of dst_cpu. Unless it is on the one that it prefers.
  */
 static inline bool need_active_balance(struct cw_sys *sys, const struct cw_balance *env)
 {
@@ -26,6 +27,8 @@ static inline bool need_active_balance(struct cw_sys *sys, const struct cw_balan
 	    (sched_asym_prefer(env->dst_cpu, env->src_cpu) ||
 	     !sched_use_asym_prio(sys, sd, env->src_cpu)))
 		return true;
+	if (alb_break_llc(sys, env))
+		return false;
 	if (env->migration_type == CW_MIGRATE_TASK &&
 	    env_sd(sys, env)->nr_balance_failed > sd->cache_nice_tries + 2)
 		return true;
@@ -73,8 +76,12 @@ static inline bool balance_has_failed(struct cw_sys *sys, struct cw_balance *env
 	struct cw_cpu_sd *sd = env_sd(sys, env);
 	bool active;
 
-	/* Newidle is too frequent to count, a misfit has nothing to do with load. */
-	if (env->idle != CW_NEWLY_IDLE && env->migration_type != CW_MIGRATE_MISFIT)
+	/*
+	 * Newidle is too frequent to count, a misfit has nothing to do with load, and
+	 * that a task stays on the LLC that it prefers is no failure.
+	 */
+	if (env->idle != CW_NEWLY_IDLE && env->migration_type != CW_MIGRATE_MISFIT &&
+	    !(env->flags & LBF_LLC_PINNED))
 		sd->nr_balance_failed++;
 	active = need_active_balance(sys, env);
 	if (active && !curr_allowed) {
@@ -117,11 +124,12 @@ static inline bool balance_done(struct cw_sys *sys, struct cw_balance *env, u32 
 /*
  * Active balance: src_cpu has stopped, its task is queued, and one task may go
  * to dst_cpu. Prepares `env` for can_migrate_task(); the host offers the tasks
- * as in detach_task_step() and takes the first that can go. False if the two
- * CPUs share no domain.
+ * as in detach_task_step() and takes the first that can go. `for_llc`: the
+ * attempt that led to it was to move tasks to the LLC that they prefer. False if
+ * the two CPUs share no domain.
  */
 static inline bool active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src_cpu,
-					s32 dst_cpu, u64 now)
+					s32 dst_cpu, bool for_llc, u64 now)
 {
 	const struct cw_domain *sd;
 	u32 level;
@@ -131,7 +139,7 @@ static inline bool active_balance_begin(struct cw_sys *sys, struct cw_balance *e
 			continue;
 		balance_begin(env, dst_cpu, level, CW_IDLE, now);
 		env->src_cpu = src_cpu;
-		env->flags = LBF_ACTIVE_LB;
+		env->flags = LBF_ACTIVE_LB | (for_llc ? LBF_ACTIVE_LB_LLC : 0);
 		return true;
 	}
 	return false;

@@ -11,8 +11,10 @@
  * and an LLC by the mean over its CPUs. Once per epoch, from the tick of one of
  * its threads, it looks for the LLC that it occupies most.
  *
- * From the first patches of the RFC that seed 003 is part of (2025); from 7.3
- * the margin by which another LLC has to be better (llc_switch_pct).
+ * That is the RFC that seed 003 is part of (2025), except for the margin by which
+ * another LLC has to be better (llc_switch_pct). With SCHED_CACHE it is as in
+ * Linux 7.3: an LLC counts by the sum over its CPUs, however small that is, and a
+ * process that would not fit one (llc_aggr_tolerance) prefers none.
  *
  * The host calls, for each process:
  *
@@ -20,7 +22,8 @@
  *	account_process()	when a thread of it has run
  *	process_tick()		from the tick of a CPU that runs a thread of it;
  *				if that says so, process_find_llc() on the thread's
- *				way out of the kernel
+ *				way out of the kernel, with the number of its
+ *				threads that run now
  *	task_cache_cpu()	before the policy is asked about one of its tasks
  */
 #ifndef CW_PROCESS_H
@@ -56,14 +59,38 @@ static inline void process_init(const struct cw_sys *sys, struct cw_process *pro
 	process->cache_cpu = -1;
 	process->nr_threads = 1;
 	process->epoch = epoch;
+	process->nr_running_avg = 0;
+	process->footprint = 0;
 	for (u32 cpu = 0; cpu < CW_MAX_CPUS; cpu++)
 		process->runtime[cpu] = (struct cw_runtime){ .epoch = epoch };
 }
 
 /*
+ * Is the process too small or too big for the LLC of `cpu`? A single thread has
+ * nothing to gather. With SCHED_CACHE its threads that run, taken for a core
+ * each, may use up to 4/5 of the CPUs, times the tolerance; and its footprint may
+ * be as large as the cache at tolerance 1, and 256 times that for each step more
+ * (Linux 7.3: debugfs sched/llc_balancing/aggr_tolerance).
+ */
+static inline bool exceeds_llc(struct cw_sys *sys, const struct cw_process *process, s32 cpu)
+{
+	u64 tolerance = (u64)tunable(sys, CW_TUNE_llc_aggr_tolerance);
+	u64 threads = sys->smt_threads ? sys->smt_threads : 1;
+	u64 caches = tolerance ? 1 + (tolerance - 1) * 256 : 0;
+	const struct cw_llc *llc = llc_of(sys, cpu);
+
+	if (process->nr_threads <= 1)
+		return true;
+	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || tolerance >= 100)
+		return false;
+	return process->nr_running_avg * threads * 5 >= tolerance * llc->weight * 4 ||
+	       process->footprint > caches * llc->bytes;
+}
+
+/*
  * A thread of `process` (NULL for a kernel thread) ran on `cpu` for `delta` ns
- * until `now`. A process of one thread, or that has not looked for an LLC for
- * too long, prefers none.
+ * until `now`. A process that does not fit the LLC, or that has not looked for
+ * one for too long, prefers none.
  */
 static inline void account_process(struct cw_sys *sys, struct cw_process *process, s32 cpu,
 				   u64 delta, u64 now)
@@ -79,7 +106,7 @@ static inline void account_process(struct cw_sys *sys, struct cw_process *proces
 	all->runtime += delta;
 	own->runtime += delta;
 	if (epoch > process->epoch + (u64)tunable(sys, CW_TUNE_llc_epoch_affinity_timeout) ||
-	    process->nr_threads <= 1)
+	    exceeds_llc(sys, process, cpu))
 		process->cache_cpu = -1;
 }
 
@@ -106,7 +133,7 @@ static inline u64 cpu_occupancy(struct cw_sys *sys, struct cw_process *process, 
 	return (own->runtime << CW_OCCUPANCY_SHIFT) / (all->runtime + 1);
 }
 
-/* The mean over the CPUs of an LLC; `*most` becomes the CPU that is occupied most, or -1. */
+/* The mean, or the sum, over the CPUs of an LLC; `*most` becomes the CPU that is occupied most, or -1. */
 static inline u64 llc_occupancy(struct cw_sys *sys, struct cw_process *process,
 				const struct cw_domain *llc, u64 epoch, s32 *most)
 {
@@ -123,19 +150,45 @@ static inline u64 llc_occupancy(struct cw_sys *sys, struct cw_process *process,
 			*most = cpu;
 		}
 	}
+	if (sched_feat(sys, CW_FEAT_SCHED_CACHE))
+		return sum;
 	return llc->weight ? sum / llc->weight : 0;
+}
+
+/* Move the average of running threads a part of the way: 1/8, or more for an LLC of fewer than 32 CPUs. */
+static inline void update_nr_running_avg(struct cw_sys *sys, struct cw_process *process, s32 cpu,
+					 u32 nr_running)
+{
+	u32 divisor = llc_of(sys, cpu)->weight / 4;
+	u64 avg = process->nr_running_avg;
+
+	divisor = divisor < 2 ? 2 : divisor > 8 ? 8 : divisor;
+	if (nr_running > avg)
+		process->nr_running_avg += (nr_running - avg) / divisor;
+	else
+		process->nr_running_avg -= (avg - nr_running) / divisor;
 }
 
 /*
  * Find the LLC that the process occupies most. It has to occupy llc_min_occupancy
- * of it, and an LLC other than the one it prefers already has to be better by
- * llc_switch_pct. CPUs that have their cache for themselves do not count.
+ * of it (not with SCHED_CACHE), and an LLC other than the one it prefers already
+ * has to be better by llc_switch_pct. CPUs that have their cache for themselves
+ * do not count.
+ *
+ * A thread on `this_cpu` looks while `nr_running` threads run. As in 7.3 a process that
+ * does not fit does not look, so its average stays until the tolerance is raised.
+ * Returns whether it looked.
  */
-static inline void process_find_llc(struct cw_sys *sys, struct cw_process *process, u64 now)
+static inline bool process_find_llc(struct cw_sys *sys, struct cw_process *process, s32 this_cpu,
+				    u32 nr_running, u64 now)
 {
 	u64 epoch = cache_epoch(sys, now), best = 0, preferred = 0, enough;
 	s32 best_cpu = -1, cpu, old = process->cache_cpu;
 
+	if (exceeds_llc(sys, process, this_cpu)) {
+		process->cache_cpu = -1;
+		return false;
+	}
 	for (cpu = 0; cpu < CW_MAX_CPUS && cpu < (s32)sys->nr_cpus; cpu++) {
 		const struct cw_domain *llc = sd_llc(sys, cpu);
 		u64 occupancy;
@@ -153,11 +206,15 @@ static inline void process_find_llc(struct cw_sys *sys, struct cw_process *proce
 			preferred = occupancy;
 	}
 	enough = (u64)tunable(sys, CW_TUNE_llc_min_occupancy) << (CW_OCCUPANCY_SHIFT - 10);
+	if (sched_feat(sys, CW_FEAT_SCHED_CACHE))
+		enough = 0;
 	if (best < enough)
 		process->cache_cpu = -1;
 	else if (best * 100 > preferred * (u64)tunable(sys, CW_TUNE_llc_switch_pct) ||
 		 (best_cpu >= 0 && old >= 0 && cpus_share_cache(sys, best_cpu, old)))
 		process->cache_cpu = best_cpu;
+	update_nr_running_avg(sys, process, this_cpu, nr_running);
+	return true;
 }
 
 /* Let `p` carry what its process prefers; `process` is NULL for a kernel thread. */

@@ -132,6 +132,7 @@ struct cw_llc {
 	u32 capacity; /* SCHED_CACHE: of its CPUs, when it was last balanced with others */
 	u64 util_avg; /* SCHED_CACHE, CACHE_AWARE: likewise, their utilisation */
 	u64 nr_avg; /* CACHE_AWARE: average of their runnable tasks, over such balances */
+	u64 bytes; /* SCHED_CACHE: size of the cache */
 };
 
 /* One CPU's view of one of its domains: what balancing remembers. */
@@ -174,6 +175,8 @@ struct cw_cpu {
 	u32 nr_numa_running; /* tasks with a preferred NUMA node; NUMA balancing counts them */
 	u32 nr_preferred_running; /* of these, on that node */
 	u32 nr_pref_dst_llc; /* SCHED_CACHE: tasks that prefer the LLC of the CPU that balances */
+	u32 nr_pref_llc_running; /* SCHED_CACHE: runnable tasks that prefer the LLC of this CPU */
+	u32 pad2;
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
 };
@@ -204,7 +207,7 @@ struct cw_task {
 	s32 numa_preferred_nid; /* by NUMA balancing, else NUMA_NO_NODE */
 	s32 cache_cpu; /* with CW_TASK_CACHE_CPU: its process's cw_process.cache_cpu */
 	u32 nr_threads; /* of its process: CACHE_AWARE */
-	u32 pad;
+	u32 preferred_llc; /* with CW_TASK_PREFERRED_LLC: for which LLC its runqueue counts it */
 	struct cw_cfs_rq cfs_rq; /* with CW_TASK_CFS_RQ */
 	struct cw_avg avg;
 };
@@ -217,6 +220,7 @@ enum cw_task_flag {
 	CW_TASK_INELIGIBLE = 1 << 4, /* queued with negative lag: it had more than its share */
 	CW_TASK_CACHE_CPU = 1 << 5, /* its process prefers an LLC */
 	CW_TASK_BUDDY = 1 << 6, /* CFS will prefer it at the next switch (cfs_rq->next or ->last) */
+	CW_TASK_PREFERRED_LLC = 1 << 7, /* SCHED_CACHE: when it last ran, its process preferred an LLC */
 };
 
 /* Wake flags, as the kernel's WF_*. */
@@ -242,6 +246,8 @@ struct cw_process {
 	s32 cache_cpu; /* the CPU that it occupies most of its preferred LLC, -1 without one */
 	u32 nr_threads;
 	u64 epoch; /* when it last looked for one */
+	u64 nr_running_avg; /* SCHED_CACHE: average of its threads that run, over such looks */
+	u64 footprint; /* SCHED_CACHE: bytes that NUMA balancing saw it use, 0 where there is none */
 	struct cw_runtime runtime[CW_MAX_CPUS];
 };
 
@@ -354,7 +360,7 @@ struct cw_sys {
 	u32 tick_ns; /* a jiffy: 1 s / HZ; balance intervals are counted in these */
 	u32 asym_present; /* some domain has SD_ASYM_CPUCAPACITY */
 	u32 max_cpu_capacity; /* capacity_orig of the biggest CPU */
-	u32 pad;
+	u32 smt_threads; /* CPUs of a core; 0 stands for 1 */
 	u64 features; /* bit i: enum cw_feature */
 	s64 tunable[CW_NR_TUNABLES];
 	struct cw_cpu cpu[CW_MAX_CPUS];

@@ -154,8 +154,144 @@ static void test_pick(void)
 	EXPECT_PULL(2, LLC_TASK, 1);
 }
 
+/* A task of utilisation 100 on CPU 4, cache cold, whose process prefers the LLC of `cpu`. */
+static struct cw_task prefers(s32 cpu)
+{
+	return (struct cw_task){
+		.flags = CW_TASK_CACHE_CPU | CW_TASK_PREFERRED_LLC,
+		.cache_cpu = cpu,
+		.preferred_llc = sys.cpu[cpu].llc,
+		.numa_preferred_nid = NUMA_NO_NODE,
+		.avg = { .util_avg = 100 },
+	};
+}
+
+/* May it go from CPU 4 to CPU 0 in a balance of this kind? */
+static bool may_go(struct cw_task p, enum cw_idle_type idle, enum cw_migration_type type, u32 flags)
+{
+	struct cw_cpumask all = mask_range(0, 7);
+
+	balance_begin(&env, 0, 1, idle, 1000000000);
+	env.src_cpu = 4;
+	env.migration_type = type;
+	env.flags = flags;
+	return can_migrate_task(&sys, &env, &p, &all, false);
+}
+
+static void test_tasks(void)
+{
+	struct cw_task stays, goes, neither;
+
+	setup(2, 1, 0, 400);
+	stays = prefers(4);
+	goes = prefers(0);
+	neither = (struct cw_task){ .numa_preferred_nid = NUMA_NO_NODE };
+
+	/* For the LLC's sake only those that prefer it; to leave out others is a failure. */
+	CHECK(may_go(goes, CW_IDLE, CW_MIGRATE_LLC_TASK, 0));
+	CHECK(!may_go(stays, CW_IDLE, CW_MIGRATE_LLC_TASK, 0));
+	CHECK(!may_go(neither, CW_IDLE, CW_MIGRATE_LLC_TASK, 0));
+	CHECK(!(env.flags & LBF_LLC_PINNED));
+	/* For load's sake all but those that prefer to stay, which is none. */
+	CHECK(may_go(goes, CW_IDLE, CW_MIGRATE_TASK, 0));
+	CHECK(may_go(neither, CW_IDLE, CW_MIGRATE_TASK, 0));
+	CHECK(!may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+	CHECK(env.flags & LBF_LLC_PINNED);
+	/* Its LLC is busy and busier: 3172 - 100 is not less than 3072. */
+	there->util_avg = 3171;
+	CHECK(!may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+	there->util_avg = 3172;
+	CHECK(may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+	/* The other one would be busy, and busier: 2972 + 100. */
+	setup(2, 1, 2972, 400);
+	CHECK(!may_go(goes, CW_IDLE, CW_MIGRATE_TASK, 0));
+	here->util_avg = 2971;
+	CHECK(may_go(goes, CW_IDLE, CW_MIGRATE_TASK, 0));
+	/* What is counted is what the process preferred when the task ran. */
+	goes.cache_cpu = 4;
+	CHECK(!may_go(goes, CW_IDLE, CW_MIGRATE_LLC_TASK, 0));
+	goes.flags &= ~(u32)CW_TASK_CACHE_CPU;
+	CHECK(may_go(goes, CW_IDLE, CW_MIGRATE_LLC_TASK, 0));
+
+	/* After cache_nice_tries + 1 failures it does not count. */
+	setup(2, 1, 0, 400);
+	sys.cpu_sd[0][1].nr_balance_failed = 1;
+	CHECK(!may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+	sys.cpu_sd[0][1].nr_balance_failed = 2;
+	CHECK(may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+	/* Nor without the feature. */
+	setup(2, 1, 0, 400);
+	set_feature(CW_FEAT_SCHED_CACHE, false);
+	CHECK(may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+
+	/* Active balance takes any task, or for the LLC's sake those that prefer it. */
+	setup(2, 1, 0, 400);
+	CHECK(may_go(stays, CW_IDLE, CW_MIGRATE_LOAD, LBF_ACTIVE_LB));
+	CHECK(!may_go(stays, CW_IDLE, CW_MIGRATE_LOAD, LBF_ACTIVE_LB | LBF_ACTIVE_LB_LLC));
+	goes = prefers(0);
+	CHECK(may_go(goes, CW_IDLE, CW_MIGRATE_LOAD, LBF_ACTIVE_LB | LBF_ACTIVE_LB_LLC));
+
+	/* A CPU that all prefer, if it is idle, as its LLC is. */
+	setup(2, 1, 0, 400);
+	sys.domain[sys.cpu_sd[0][1].domain].flags |= SD_ASYM_PACKING;
+	CHECK(!may_go(stays, CW_NOT_IDLE, CW_MIGRATE_TASK, 0));
+	CHECK(may_go(stays, CW_IDLE, CW_MIGRATE_TASK, 0));
+
+	/* A little CPU is no good for a task of 100, whatever the task prefers. */
+	setup(2, 1, 0, 400);
+	sys.domain[sys.cpu_sd[0][1].domain].flags |= SD_ASYM_CPUCAPACITY;
+	CHECK(may_go(goes, CW_IDLE, CW_MIGRATE_TASK, 0));
+	sys.cpu[0].capacity_orig = sys.cpu[0].capacity = 64;
+	CHECK(!may_go(goes, CW_IDLE, CW_MIGRATE_TASK, 0));
+}
+
+/* Is the running task of CPU 4 to be pushed to CPU 0 after this many failures? */
+static bool active(u32 failed, enum cw_migration_type type, u32 flags)
+{
+	balance_begin(&env, 0, 1, CW_IDLE, 0);
+	env.src_cpu = 4;
+	env.migration_type = type;
+	env.flags = flags;
+	sys.cpu_sd[0][1].nr_balance_failed = failed;
+	return balance_done(&sys, &env, 0, true);
+}
+
+static void test_active(void)
+{
+	setup(1, 0, 0, 400);
+	CHECK(active(3, CW_MIGRATE_TASK, 0));
+	CHECK_EQ(sys.cpu_sd[0][1].nr_balance_failed, 4);
+	/* It was left there for the LLC's sake: no failure. */
+	CHECK(!active(3, CW_MIGRATE_TASK, LBF_LLC_PINNED));
+	CHECK_EQ(sys.cpu_sd[0][1].nr_balance_failed, 3);
+	/* It prefers to stay, and is alone. */
+	sys.cpu[4].nr_pref_llc_running = 1;
+	CHECK(!active(3, CW_MIGRATE_TASK, 0));
+	CHECK(active(3, CW_MIGRATE_MISFIT, 0));
+	/* One of two does. */
+	setup(2, 0, 0, 400);
+	sys.cpu[4].nr_pref_llc_running = 1;
+	CHECK(active(3, CW_MIGRATE_TASK, 0));
+	/* Both: as long as their LLC is not busy. */
+	sys.cpu[4].nr_pref_llc_running = 2;
+	CHECK(!active(3, CW_MIGRATE_TASK, 0));
+	there->util_avg = 3072;
+	CHECK(active(3, CW_MIGRATE_TASK, 0));
+	/* Without the feature nobody counts. */
+	there->util_avg = 400;
+	set_feature(CW_FEAT_SCHED_CACHE, false);
+	CHECK(active(3, CW_MIGRATE_TASK, 0));
+	/* For the LLC's sake at once. */
+	setup(1, 1, 0, 400);
+	CHECK(active(0, CW_MIGRATE_LLC_TASK, 0));
+	CHECK(active_balance_begin(&sys, &env, 4, 0, true, 0));
+	CHECK_EQ(env.flags, LBF_ACTIVE_LB | LBF_ACTIVE_LB_LLC);
+}
+
 int main(void)
 {
+	test_tasks();
+	test_active();
 	test_can_migrate_llc();
 	test_llc_balance();
 	test_record();

@@ -130,7 +130,7 @@ static void test_active_balance(void)
 	setup();
 	mask = mask_range(0, 7);
 	p.exec_start = 1000000000; /* it ran just now */
-	CHECK(active_balance_begin(&sys, &env, 4, 0, 1000000000));
+	CHECK(active_balance_begin(&sys, &env, 4, 0, false, 1000000000));
 	CHECK_EQ(env.level, 1);
 	CHECK(can_migrate_task(&sys, &env, &p, &mask, false));
 	sd->nr_balance_failed = 4;
@@ -139,10 +139,10 @@ static void test_active_balance(void)
 	active_balance_done(&sys, &env, true);
 	CHECK_EQ(sd->nr_balance_failed, 0);
 
-	CHECK(active_balance_begin(&sys, &env, 3, 0, 1000000000));
+	CHECK(active_balance_begin(&sys, &env, 3, 0, false, 1000000000));
 	CHECK_EQ(env.level, 0); /* the lowest that has both */
 	sys.cpu[0].nr_sd = 1;
-	CHECK(!active_balance_begin(&sys, &env, 4, 0, 1000000000));
+	CHECK(!active_balance_begin(&sys, &env, 4, 0, false, 1000000000));
 }
 
 static void balanced(enum cw_idle_type idle)

@@ -7,6 +7,7 @@
 static const u64 ms = 1000000;
 
 static struct cw_process process, other;
+static u32 nr_running; /* threads of `process` */
 
 static void setup(void)
 {
@@ -25,7 +26,7 @@ static void ran(s32 cpu, u64 own, u64 all)
 
 static s32 find_llc(u64 now)
 {
-	process_find_llc(&sys, &process, now);
+	process_find_llc(&sys, &process, 0, nr_running, now);
 	return process.cache_cpu;
 }
 
@@ -172,6 +173,111 @@ static void test_tick_and_timeout(void)
 	CHECK_EQ(process.cache_cpu, -1);
 }
 
+/* With SCHED_CACHE: as in 7.3. LLCs of four CPUs and 1000 bytes. */
+static void setup_7_3(void)
+{
+	setup();
+	set_feature(CW_FEAT_SCHED_CACHE, true);
+	for (s32 cpu = 0; cpu < 8; cpu++)
+		sys.llc[sys.cpu[cpu].llc].bytes = 1000;
+	nr_running = 0;
+}
+
+/* What it prefers after it ran on CPU 5 for a whole epoch, with these averages. */
+static s32 tolerated(s64 tolerance, u64 running, u64 footprint)
+{
+	setup_7_3();
+	sys.tunable[CW_TUNE_llc_aggr_tolerance] = tolerance;
+	process.nr_running_avg = running;
+	process.footprint = footprint;
+	ran(5, 1000, 1000);
+	return find_llc(9 * ms);
+}
+
+static void test_tolerance(void)
+{
+	/* 4/5 of four CPUs are 3.2; the whole cache */
+	CHECK_EQ(tolerated(1, 3, 1000), 5);
+	CHECK_EQ(tolerated(1, 4, 1000), -1);
+	CHECK_EQ(tolerated(1, 3, 1001), -1);
+	/* twice as many threads, 257 times as much */
+	CHECK_EQ(tolerated(2, 6, 257000), 5);
+	CHECK_EQ(tolerated(2, 7, 257000), -1);
+	CHECK_EQ(tolerated(2, 6, 257001), -1);
+	CHECK_EQ(tolerated(0, 0, 0), -1);
+	CHECK_EQ(tolerated(99, 1000, 1000), -1);
+	CHECK_EQ(tolerated(100, 1000, 1000000000), 5);
+	/* a thread takes a core: two CPUs with SMT */
+	tolerated(1, 1, 0);
+	sys.smt_threads = 2;
+	CHECK_EQ(find_llc(9 * ms), 5);
+	process.nr_running_avg = 2;
+	CHECK_EQ(find_llc(9 * ms), -1);
+	/* that is noticed when a thread runs, too */
+	process.nr_running_avg = 1;
+	CHECK_EQ(find_llc(9 * ms), 5);
+	process.nr_running_avg = 2;
+	account_process(&sys, &process, 5, 1, 9 * ms);
+	CHECK_EQ(process.cache_cpu, -1);
+	/* without SCHED_CACHE one thread is too few, and none too many */
+	setup();
+	process.nr_running_avg = 1000;
+	process.footprint = 1000;
+	ran(5, 1000, 1000);
+	CHECK_EQ(find_llc(9 * ms), 5);
+	process.nr_threads = 1;
+	CHECK_EQ(find_llc(9 * ms), -1);
+}
+
+static void test_running_avg(void)
+{
+	/* half of the way with four CPUs, rounded towards the old value */
+	setup_7_3();
+	ran(5, 1000, 1000);
+	nr_running = 3;
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 1);
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 2);
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 2);
+	nr_running = 0;
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 1);
+	/* a third with 12, an eighth with 32 and more */
+	sys.llc[sys.cpu[0].llc].weight = 12;
+	nr_running = 7;
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 3);
+	sys.llc[sys.cpu[0].llc].weight = 64;
+	nr_running = 19;
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 5);
+	/* who does not fit does not look any more */
+	process.nr_running_avg = 60;
+	find_llc(9 * ms);
+	CHECK_EQ(process.nr_running_avg, 60);
+	nr_running = 0;
+}
+
+static void test_sum(void)
+{
+	/* a little of one CPU is enough, and goes by the sum: 0.55 of four CPUs beat 0.5 of two, though not by the mean */
+	setup_7_3();
+	ran(5, 1, 1000);
+	CHECK_EQ(find_llc(9 * ms), 5);
+	SYS_LEVELS(8, LEVEL_MC(4), LEVEL_PKG(8));
+	process_init(&sys, &process, 0);
+	process.nr_threads = 8;
+	sys.domain[sys.llc[sys.cpu[4].llc].domain].weight = 2;
+	ran(0, 550, 1000);
+	ran(5, 500, 1000);
+	CHECK_EQ(find_llc(9 * ms), 5);
+	set_feature(CW_FEAT_SCHED_CACHE, true);
+	process.cache_cpu = -1;
+	CHECK_EQ(find_llc(9 * ms), 0);
+}
+
 static void test_task(void)
 {
 	struct cw_task p = { .flags = CW_TASK_SCHED_IDLE };
@@ -197,6 +303,9 @@ int main(void)
 	test_find();
 	test_hysteresis();
 	test_tick_and_timeout();
+	test_tolerance();
+	test_running_avg();
+	test_sum();
 	test_task();
 	return test_report("process");
 }

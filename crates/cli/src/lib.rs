@@ -13,6 +13,7 @@ mod machines;
 mod output;
 mod parity;
 mod policy;
+mod prepared;
 mod record;
 mod report;
 mod run;

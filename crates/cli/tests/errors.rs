@@ -215,7 +215,7 @@ fn experiments() {
         ("name", "nmae", "1: unknown field `nmae`, expected one of `name`, `title`, ".to_owned()),
         ("machine =", "#", "1: missing field `machine`".to_owned()),
         ("runtime_s", "runtime", "5: unknown variant `runtime`, expected one of `runtime_s`, ".to_owned()),
-        ("[[variant]]", "[[published]]", "10: unknown field `label`, expected one of `metric`, ".to_owned()),
+        ("[[variant]]", "[[published]]", "10: unknown field `label`, expected one of `id`, `case`, `variant`, `metric`, ".to_owned()),
         ("runs = 2", "runs = \"2\"", "4: invalid type: string \"2\", expected i64".to_owned()),
         ("runs = 2", "runs =", "4: ".to_owned()),
     ] {

@@ -5,7 +5,8 @@ use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::{State, Task, WaitsIn};
 use coreward_policy::layout::{
-    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, TASK_BUDDY, TASK_DELAYED, TASK_INELIGIBLE,
+    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_DELAYED,
+    TASK_INELIGIBLE,
 };
 use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
 
@@ -107,6 +108,7 @@ impl Simulation<'_> {
         let kind = idle as usize;
         self.schedstat[cpu].domains[level as usize].lb_count[kind] += 1;
         self.charge_work(by, self.costs.balance_ns);
+        self.note_pref_dst_llc(cpu, level);
         let mut moved = 0;
         loop {
             let (src, d) = self.sys.sched_balance_find_src(&mut env);
@@ -133,8 +135,15 @@ impl Simulation<'_> {
             }
         }
         let found = env.src_cpu >= 0;
+        let for_llc = env.migration_type == MIGRATE_LLC_TASK;
+        if for_llc {
+            self.counters.llc_pulled_tasks += u64::from(moved);
+        }
+        if let Some(curr) = usize::try_from(env.src_cpu).ok().and_then(|src| self.cpus[src].curr) {
+            env.curr_util = self.tasks[curr as usize].policy.avg.util_avg as u32;
+        }
         if self.sys.balance_done(&mut env, moved, true)
-            && self.active_load_balance(env.src_cpu as usize, cpu, by)
+            && self.active_load_balance(env.src_cpu as usize, cpu, by, for_llc)
         {
             self.schedstat[cpu].domains[level as usize].alb_pushed += 1;
         }
@@ -178,7 +187,7 @@ impl Simulation<'_> {
     }
 
     /// Tells the policy what the queue knows of a task on `cpu`: whether it sleeps after all, has
-    /// had more than its share, or is a buddy.
+    /// had more than its share, is a buddy, or prefers an LLC.
     fn note_queue_state(&mut self, task: u32, cpu: usize) {
         let t = &self.tasks[task as usize];
         let c = &self.cpus[cpu];
@@ -193,6 +202,7 @@ impl Simulation<'_> {
             flags |= TASK_BUDDY;
         }
         self.tasks[task as usize].policy.flags = flags;
+        self.note_cache_cpu(task);
     }
 
     /// Takes a waiting task off `src`'s queue.
@@ -238,16 +248,18 @@ impl Simulation<'_> {
         }
     }
 
-    /// Moves the running task of `src` by force: its CPU is stopped for that. False if it may not move.
-    fn active_load_balance(&mut self, src: usize, dst: usize, by: usize) -> bool {
+    /// Moves the running task of `src` by force: its CPU is stopped for that. False if it may not
+    /// move. `for_llc`: it is to come to the LLC that it prefers.
+    fn active_load_balance(&mut self, src: usize, dst: usize, by: usize, for_llc: bool) -> bool {
         let Some(task) = self.cpus[src].curr else { return false };
         if src == by || self.running_entity(src).is_none() {
             return false;
         }
         let mut env = Balance::default();
-        if !self.sys.active_balance_begin(&mut env, src, dst, self.now) {
+        if !self.sys.active_balance_begin(&mut env, src, dst, for_llc, self.now) {
             return false;
         }
+        self.note_cache_cpu(task);
         let p = &self.tasks[task as usize].policy;
         let may = self.sys.can_migrate_task(&mut env, p, &self.cpus_allowed, false);
         self.sys.active_balance_done(&env, may);

@@ -2,6 +2,7 @@
 
 use crate::contention::Distance;
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
+use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
 use coreward_policy::{Decision, Reason};
 
 /// Where CPU time goes besides the tasks' own work, in ns; one line a mechanism.
@@ -29,6 +30,8 @@ pub(crate) struct TimeSpent {
     pub(crate) newidle_nanosleep: u64,
     /// Periodic balance.
     pub(crate) balance: u64,
+    /// Searches for the LLC that a process prefers.
+    pub(crate) llc_search: u64,
 }
 
 /// Latencies, with what a histogram does not keep exactly.
@@ -70,6 +73,11 @@ pub(crate) struct Counters {
     pub(crate) groups_scanned: u64,
     pub(crate) newidle_calls: u64,
     pub(crate) pulled_tasks: u64,
+    /// Of these, those that were moved for the sake of their LLC.
+    pub(crate) llc_pulled_tasks: u64,
+    /// Wakeups that looked in the LLC that the process prefers, and that did not as it was crowded.
+    pub(crate) cache_wakeups: u64,
+    pub(crate) cache_crowded: u64,
     pub(crate) busy_ns: u64,
     pub(crate) idle_while_waiting_ns: u64,
     pub(crate) latency: LatencyHistogram,
@@ -97,6 +105,9 @@ impl Counters {
             groups_scanned: 0,
             newidle_calls: 0,
             pulled_tasks: 0,
+            llc_pulled_tasks: 0,
+            cache_wakeups: 0,
+            cache_crowded: 0,
             busy_ns: 0,
             idle_while_waiting_ns: 0,
             latency: LatencyHistogram::new(),
@@ -121,6 +132,16 @@ impl Counters {
         self.cpus_scanned += u64::from(d.cpus_scanned);
         self.groups_scanned += u64::from(d.groups_scanned);
         self.reasons[d.reason as usize] += 1;
+        self.cache_wakeups += u64::from(d.notes & NOTE_CACHE_CPU != 0);
+        self.cache_crowded += u64::from(d.notes & NOTE_CACHE_CROWDED != 0);
+    }
+
+    /// Adds what a policy that looks at preferred LLCs made of them.
+    pub(crate) fn add_preferred_llc(&self, metrics: &mut Metrics) {
+        metrics.set(Metric::wakeups_preferred_llc, self.cache_wakeups as f64);
+        metrics.set(Metric::wakeups_llc_crowded, self.cache_crowded as f64);
+        metrics.set(Metric::balance_llc_pulled_tasks, self.llc_pulled_tasks as f64);
+        metrics.set(Metric::llc_search_time_s, self.time.llc_search as f64 / 1e9);
     }
 
     /// Events of the scheduler: wakeups, switches, ticks and timers.

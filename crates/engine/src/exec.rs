@@ -17,7 +17,9 @@ const CHANNEL_LINES: u64 = 3;
 impl Simulation<'_> {
     /// The current task of `cpu` goes on: with what preemption left of its op, or with its next op.
     pub(crate) fn resume(&mut self, cpu: usize) {
-        let task = self.cpus[cpu].curr.expect("only a CPU with a task resumes one") as usize;
+        let task = self.cpus[cpu].curr.expect("only a CPU with a task resumes one");
+        self.task_cache_work(cpu, task);
+        let task = task as usize;
         let work = match self.tasks[task].left.take() {
             Some(left) => left,
             None => self.op_work(cpu, task),
@@ -267,6 +269,7 @@ impl Simulation<'_> {
 
     fn exit(&mut self, cpu: usize, id: u32) {
         self.tasks[id as usize].state = State::Dead;
+        self.sched_cache_exit(id);
         self.nr_live -= 1;
         self.task_ended();
         if let Some(parent) = self.tasks[id as usize].parent {

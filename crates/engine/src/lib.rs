@@ -25,6 +25,7 @@ mod exec;
 mod fair;
 mod idle;
 mod load;
+mod process;
 pub mod queue;
 mod schedule;
 mod segment;

@@ -33,6 +33,7 @@ impl Simulation<'_> {
         self.schedstat[cpu].rq_cpu_time += delta;
         self.tasks[curr as usize].policy.exec_start = self.now;
         self.charge_curr(cpu, curr, delta);
+        self.account_mm_sched(cpu, curr, delta);
     }
 
     /// Brings a task's and its runqueue's averages to now; `on_rq` and `running` say
@@ -115,12 +116,15 @@ impl Simulation<'_> {
         if rq.nr_running == 2 {
             self.sys.overloaded = 1;
         }
+        self.account_llc(cpu, task, true);
         self.update_cfs_group(by);
     }
 
     /// A sleeper stays queued on `cpu` until it is eligible, or is woken before.
     pub(crate) fn set_delayed(&mut self, cpu: usize, task: u32, delayed: bool) {
-        self.tasks[task as usize].delayed = delayed;
+        if std::mem::replace(&mut self.tasks[task as usize].delayed, delayed) != delayed {
+            self.account_pref_llc_running(cpu, task, !delayed);
+        }
         let rq = &mut self.sys.cpu[cpu];
         if delayed {
             rq.cfs_nr_delayed += 1;
@@ -144,6 +148,7 @@ impl Simulation<'_> {
         rq.nr_running -= 1;
         rq.cfs_nr_running -= 1;
         rq.cfs_nr_delayed -= u32::from(t.delayed);
+        self.account_llc(cpu, task, false);
         self.update_cfs_group(by);
     }
 }

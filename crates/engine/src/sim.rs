@@ -8,6 +8,7 @@ use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
 use crate::eevdf::weight_of_nice;
 use crate::fair;
+use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
 use crate::shared::{Shared, Stop};
@@ -107,6 +108,8 @@ pub struct Simulation<'a> {
     pub(crate) sys: System,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) tasks: Vec<Task>,
+    /// None unless the policy asks what they prefer.
+    pub(crate) processes: Option<Processes>,
     pub(crate) channels: Vec<Channel>,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
@@ -195,6 +198,7 @@ impl<'a> Simulation<'a> {
             now: START_NS,
             cpus,
             tasks: Vec::new(),
+            processes: Processes::new(&sys, machine),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
             shared: Shared::new(&workload.shared, nr_cpus),
             stop: Stop::new(workload.limits),
@@ -335,6 +339,9 @@ impl<'a> Simulation<'a> {
         self.settle_conservation();
         let runtime = self.now - self.marked_start.unwrap_or(START_NS);
         let mut metrics = self.counters.metrics(runtime, self.workload.unscaled_messages);
+        if self.processes.is_some() {
+            self.counters.add_preferred_llc(&mut metrics);
+        }
         if let Some(stddev) = self.events_per_task_stddev() {
             metrics.set(Metric::events_per_task_stddev, stddev);
         }
@@ -523,6 +530,7 @@ impl<'a> Simulation<'a> {
             self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid),
         );
         self.tasks.push(task);
+        self.sched_cache_fork(id);
         self.nr_live += 1;
         id
     }

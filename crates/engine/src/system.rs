@@ -61,7 +61,7 @@ pub(crate) fn build(
     sys.features = settings.features;
     sys.tunable = settings.tunables;
     let first_group = add_domains(&mut sys, topology, &llc_of);
-    add_llcs(&mut sys, &llc_of);
+    add_llcs(&mut sys, machine, &llc_of);
     for (cpu, &llc) in llc_of.iter().enumerate() {
         let levels = topology.cpu_domains[cpu].len();
         if levels > MAX_LEVELS {
@@ -139,10 +139,12 @@ fn add_domains(sys: &mut System, topology: &Topology, llc_of: &[u32]) -> Vec<u32
     first_group
 }
 
-fn add_llcs(sys: &mut System, llc_of: &[u32]) {
-    for &llc in llc_of {
-        sys.llc[llc as usize].weight += 1;
-        sys.llc[llc as usize].domain = NONE;
+fn add_llcs(sys: &mut System, machine: &Machine, llc_of: &[u32]) {
+    for (cpu, &llc) in machine.cpus.iter().zip(llc_of) {
+        let l = &mut sys.llc[llc as usize];
+        l.weight += 1;
+        l.domain = NONE;
+        l.bytes = machine.llc_bytes[cpu.llc];
     }
     for llc in 0..sys.nr_llcs as usize {
         let weight = sys.llc[llc].weight;
@@ -170,6 +172,7 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     let smt = machine.smt_mask(cpu);
     sys.smt_mask[cpu] = mask(&smt);
     sys.smt_present |= u32::from(smt.len() > 1);
+    sys.smt_threads = sys.smt_threads.max(smt.len() as u32);
     let rq = &mut sys.cpu[cpu];
     rq.capacity_orig = place.capacity;
     rq.capacity = place.capacity;

@@ -78,6 +78,8 @@ pub(crate) struct Task {
     /// When it last began to wait on a runqueue.
     pub(crate) queued_at: u64,
     pub(crate) residence: Residence,
+    /// It is to look for the LLC that its process prefers.
+    pub(crate) cache_work: bool,
     /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
     pub(crate) list_order: u64,
 }
@@ -145,6 +147,7 @@ impl Task {
             woken_at: None,
             queued_at: 0,
             residence: Residence::default(),
+            cache_work: false,
             list_order: 0,
         }
     }

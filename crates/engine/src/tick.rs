@@ -13,9 +13,13 @@ impl Simulation<'_> {
             }
             self.update_cfs_group(cpu);
             self.entity_tick(cpu, curr);
+            self.task_tick_cache(curr);
             self.sys.update_misfit_status(Some(&self.tasks[curr as usize].policy), cpu);
         }
         self.sched_balance_trigger(cpu);
+        if let Some(curr) = self.cpus[cpu].curr.filter(|_| !self.cpus[cpu].need_resched) {
+            self.task_cache_work(cpu, curr);
+        }
         self.after_interrupt(cpu);
     }
 }

@@ -17,4 +17,4 @@ pub mod table;
 pub use compare::{Comparison, Published, Runs};
 pub use histogram::LatencyHistogram;
 pub use registry::{Better, Metric, Metrics};
-pub use stats::{Summary, Verdict};
+pub use stats::{Statistic, Summary, Verdict};

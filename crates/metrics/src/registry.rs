@@ -89,6 +89,8 @@ metrics! {
     context_switches_involuntary: "", Neutral, "context switches because the task was preempted";
     context_switches_per_s: "1/s", Neutral, "context switches per second of busy CPU time, the rate that perf stat prints as K/sec";
     wakeups: "", Neutral, "times that a blocked task was made runnable";
+    wakeups_preferred_llc: "", Neutral, "wakeups that looked for a CPU in the last-level cache that the process prefers, not in the previous one";
+    wakeups_llc_crowded: "", Neutral, "wakeups that would have, but the preferred cache was crowded";
     wakeup_latency_us_p50: "us", Lower, "median time from wakeup to running";
     wakeup_latency_us_p90: "us", Lower, "90th percentile of the time from wakeup to running";
     wakeup_latency_us_p99: "us", Lower, "99th percentile of the time from wakeup to running";
@@ -103,12 +105,14 @@ metrics! {
     newidle_calls: "", Neutral, "newidle balancing attempts";
     balance_time_s: "s", Lower, "CPU time spent in periodic and nohz-idle balancing";
     balance_pulled_tasks: "", Neutral, "tasks that balancing of any kind moved";
+    balance_llc_pulled_tasks: "", Neutral, "tasks that balancing moved to the last-level cache that they prefer, for its sake";
     wakeup_time_s: "s", Lower, "CPU time spent selecting a CPU for a woken task and waking it there";
     refill_time_s: "s", Lower, "CPU time stalled on refilling caches after a migration or an eviction";
     transfer_time_s: "s", Lower, "CPU time stalled on cache lines transferred from other CPUs";
     lock_wait_s: "s", Lower, "CPU time spent waiting for runqueue locks";
     channel_wait_s: "s", Lower, "CPU time spent waiting for the locks of pipes and sockets";
     tg_load_avg_wait_s: "s", Lower, "CPU time stalled on the shared cache line of the task group's load average";
+    llc_search_time_s: "s", Lower, "CPU time stalled on searches for the last-level caches that processes prefer";
     idle_exit_s: "s", Lower, "time lost to leaving idle states, summed over the CPUs";
     cpus_scanned: "", Neutral, "CPUs looked at by placement and balancing decisions";
     groups_scanned: "", Neutral, "scheduling groups looked at by placement and balancing decisions";

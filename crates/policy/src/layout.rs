@@ -32,6 +32,10 @@ pub const TASK_DELAYED: u32 = 1 << 3;
 pub const TASK_INELIGIBLE: u32 = 1 << 4;
 pub const TASK_CACHE_CPU: u32 = 1 << 5;
 pub const TASK_BUDDY: u32 = 1 << 6;
+pub const TASK_PREFERRED_LLC: u32 = 1 << 7;
+
+pub const NOTE_CACHE_CPU: u32 = 1 << 11;
+pub const NOTE_CACHE_CROWDED: u32 = 1 << 12;
 
 pub const WF_EXEC: u32 = SD_BALANCE_EXEC;
 pub const WF_FORK: u32 = SD_BALANCE_FORK;
@@ -116,6 +120,7 @@ pub struct Llc {
     pub capacity: u32,
     pub util_avg: u64,
     pub nr_avg: u64,
+    pub bytes: u64,
 }
 
 #[repr(C)]
@@ -160,6 +165,8 @@ pub struct Cpu {
     pub nr_numa_running: u32,
     pub nr_preferred_running: u32,
     pub nr_pref_dst_llc: u32,
+    pub nr_pref_llc_running: u32,
+    pub pad2: u32,
     pub avg: Avg,
     pub removed: Removed,
 }
@@ -188,7 +195,7 @@ pub struct Task {
     pub numa_preferred_nid: i32,
     pub cache_cpu: i32,
     pub nr_threads: u32,
-    pub pad: u32,
+    pub preferred_llc: u32,
     pub cfs_rq: CfsRq,
     pub avg: Avg,
 }
@@ -206,6 +213,8 @@ pub struct Process {
     pub cache_cpu: i32,
     pub nr_threads: u32,
     pub epoch: u64,
+    pub nr_running_avg: u64,
+    pub footprint: u64,
     pub runtime: [Runtime; MAX_CPUS],
 }
 
@@ -315,7 +324,7 @@ pub struct Balance {
     pub nr_excluded: u32,
     pub fbq_type: u32,
     pub dst_core_idle: u32,
-    pub pad: u32,
+    pub curr_util: u32,
     pub excluded: CpuMask,
     pub sds: SdStats,
 }
@@ -351,6 +360,9 @@ pub struct Periodic {
     pub next_balance: u64,
 }
 
+/// Of [`MIGRATION_TYPES`]: tasks that prefer the LLC of the CPU that balances.
+pub const MIGRATE_LLC_TASK: u32 = 4;
+
 pub const LBF_ALL_PINNED: u32 = 1 << 0;
 pub const LBF_NOT_MINE: u32 = 1 << 8;
 
@@ -369,7 +381,7 @@ pub struct Sys {
     pub tick_ns: u32,
     pub asym_present: u32,
     pub max_cpu_capacity: u32,
-    pub pad: u32,
+    pub smt_threads: u32,
     pub features: u64,
     pub tunable: [i64; NR_TUNABLES],
     pub cpu: [Cpu; MAX_CPUS],
@@ -401,7 +413,7 @@ mod tests {
             (size_of::<CfsRq>(), offset_of!(CfsRq, h_load)),
             (size_of::<Domain>(), offset_of!(Domain, nr_idle_scan)),
             (size_of::<Group>(), offset_of!(Group, next_update)),
-            (size_of::<Llc>(), offset_of!(Llc, nr_avg)),
+            (size_of::<Llc>(), offset_of!(Llc, bytes)),
             (size_of::<CpuSd>(), offset_of!(CpuSd, local_group)),
             (size_of::<Cpu>(), offset_of!(Cpu, removed)),
             (size_of::<Task>(), offset_of!(Task, avg)),

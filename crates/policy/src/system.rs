@@ -25,7 +25,8 @@ unsafe extern "C" {
     fn cw_process_init(sys: *const Sys, process: *mut Process, now: u64);
     fn cw_account_process(sys: *mut Sys, process: *mut Process, cpu: i32, delta: u64, now: u64);
     fn cw_process_tick(sys: *const Sys, process: *mut Process, now: u64) -> bool;
-    fn cw_process_find_llc(sys: *mut Sys, process: *mut Process, now: u64);
+    fn cw_process_find_llc(sys: *mut Sys, process: *mut Process, cpu: i32, nr_running: u32, now: u64)
+    -> bool;
     fn cw_task_cache_cpu(p: *mut Task, process: *const Process);
     fn cw_update_idle_core(sys: *mut Sys, cpu: i32);
     fn cw_update_avg_idle(sys: *mut Sys, cpu: i32, now: u64);
@@ -55,6 +56,7 @@ unsafe extern "C" {
         env: *mut Balance,
         src_cpu: i32,
         dst_cpu: i32,
+        for_llc: bool,
         now: u64,
     ) -> bool;
     fn cw_active_balance_done(sys: *mut Sys, env: *const Balance, moved: bool);
@@ -222,10 +224,11 @@ impl System {
         unsafe { cw_process_tick(&*self.0, process, now) }
     }
 
-    /// Finds the LLC that the process occupies most.
-    pub fn process_find_llc(&mut self, process: &mut Process, now: u64) {
-        // SAFETY: exclusive references.
-        unsafe { cw_process_find_llc(&mut *self.0, process, now) }
+    /// Finds the LLC that the process occupies most, on `cpu`, while `nr_running` of its threads run.
+    /// False if it does not fit one, so that nobody looked.
+    pub fn process_find_llc(&mut self, process: &mut Process, cpu: usize, nr_running: u32, now: u64) -> bool {
+        // SAFETY: exclusive references; C masks the CPU number.
+        unsafe { cw_process_find_llc(&mut *self.0, process, cpu as i32, nr_running, now) }
     }
 
     /// Lets a task carry what its process prefers; None for a kernel thread.
@@ -391,10 +394,18 @@ impl System {
         unsafe { cw_balance_done(&mut *self.0, env, moved, curr_allowed) }
     }
 
-    /// Starts an active balance from `src` to `dst`; false if no domain spans both.
-    pub fn active_balance_begin(&mut self, env: &mut Balance, src: usize, dst: usize, now: u64) -> bool {
+    /// Starts an active balance from `src` to `dst`; false if no domain spans both. `for_llc`: a
+    /// balance for the sake of the LLC led to it.
+    pub fn active_balance_begin(
+        &mut self,
+        env: &mut Balance,
+        src: usize,
+        dst: usize,
+        for_llc: bool,
+        now: u64,
+    ) -> bool {
         // SAFETY: as above.
-        unsafe { cw_active_balance_begin(&mut *self.0, env, src as i32, dst as i32, now) }
+        unsafe { cw_active_balance_begin(&mut *self.0, env, src as i32, dst as i32, for_llc, now) }
     }
 
     /// Ends an active balance.

@@ -1,0 +1,217 @@
+//! The last-level cache that a process prefers: what the policy (`policy/process.h`) has to be
+//! told of processes, and for SCHED_CACHE how many tasks of each queue prefer which cache.
+
+use crate::sim::Simulation;
+use coreward_machine::Machine;
+use coreward_policy::layout::{MAX_CPUS, NONE, SD_SHARE_LLC, TASK_PREFERRED_LLC};
+use coreward_policy::{Feature, Process, Runtime, System};
+
+/// Counters in lines of their own that a search reads of each CPU: the process's run time there,
+/// and everybody's with its lock (struct sched_cache_time and struct rq, kernel/sched/sched.h of 7.3).
+const RUNTIME_LINES: u64 = 2;
+/// SCHED_CACHE also reads who runs there, which each switch writes (rq->curr).
+const CURR_LINES: u64 = 1;
+
+/// The processes of a run, as far as one of the features that ask for them is on.
+pub(crate) struct Processes {
+    /// By the number of the first task, while it or another thread lives.
+    list: Vec<Option<Box<Process>>>,
+    /// Of each LLC and then of each CPU: tasks on the CPU's queue that prefer the LLC.
+    llc_counts: Vec<u32>,
+    /// The CPU that wrote the counters of a CPU's run time last.
+    written_by: Vec<usize>,
+    /// NUMA balancing, which a machine with several nodes has on, sees footprints.
+    numa_balancing: bool,
+}
+
+impl Processes {
+    /// None if no feature of `sys` looks at what processes prefer.
+    pub(crate) fn new(sys: &System, machine: &Machine) -> Option<Self> {
+        let features = [Feature::SCHED_CACHE, Feature::CACHE_AWARE_WAKEUP, Feature::CACHE_AWARE_HOT];
+        features.iter().any(|f| sys.sched_feat(*f)).then(|| Processes {
+            list: Vec::new(),
+            llc_counts: vec![0; machine.nr_llcs() * machine.nr_cpus()],
+            written_by: (0..machine.nr_cpus()).collect(),
+            numa_balancing: machine.distances.len() > 1,
+        })
+    }
+
+    fn get(&mut self, process: u32) -> Option<&mut Process> {
+        self.list.get_mut(process as usize)?.as_deref_mut()
+    }
+
+    /// The counter of tasks on `cpu` that prefer `llc`.
+    fn llc_count(&mut self, llc: u32, cpu: usize) -> &mut u32 {
+        let nr_cpus = self.written_by.len();
+        &mut self.llc_counts[llc as usize * nr_cpus + cpu]
+    }
+}
+
+/// A process without threads.
+fn new_process(sys: &System, now: u64) -> Box<Process> {
+    let mut process = Box::new(Process {
+        cache_cpu: -1,
+        nr_threads: 0,
+        epoch: 0,
+        nr_running_avg: 0,
+        footprint: 0,
+        runtime: [Runtime::default(); MAX_CPUS],
+    });
+    sys.process_init(&mut process, now);
+    process.nr_threads = 0;
+    process
+}
+
+impl Simulation<'_> {
+    /// A new task joins its process, or is the first of one.
+    pub(crate) fn sched_cache_fork(&mut self, task: u32) {
+        let t = &self.tasks[task as usize];
+        let Some(processes) = &mut self.processes else { return };
+        processes.list.resize_with(self.tasks.len(), || None);
+        let seen = u64::from(processes.numa_balancing);
+        let first = t.process == task;
+        if first {
+            processes.list[task as usize] = Some(new_process(&self.sys, self.now));
+        }
+        if let Some(process) = processes.get(t.process) {
+            let shared = if first { self.workload.footprint.shared_bytes } else { 0 };
+            process.nr_threads += 1;
+            process.footprint += seen * (self.workload.private_bytes(t.program) + shared);
+        }
+    }
+
+    /// A task has ended; with the last one its process does.
+    pub(crate) fn sched_cache_exit(&mut self, task: u32) {
+        let t = &self.tasks[task as usize];
+        let Some(processes) = &mut self.processes else { return };
+        let seen = u64::from(processes.numa_balancing);
+        let Some(process) = processes.get(t.process) else { return };
+        process.nr_threads -= 1;
+        process.footprint -= seen * self.workload.private_bytes(t.program);
+        if process.nr_threads == 0 {
+            processes.list[t.process as usize] = None;
+        }
+    }
+
+    /// The current task of `cpu` ran for `delta` ns. That is counted in two lines that other CPUs
+    /// touch once in an epoch at most, so it costs nothing to speak of.
+    pub(crate) fn account_mm_sched(&mut self, cpu: usize, curr: u32, delta: u64) {
+        let t = &self.tasks[curr as usize];
+        let Some(processes) = &mut self.processes else { return };
+        processes.written_by[cpu] = cpu;
+        let Some(process) = processes.get(t.process) else { return };
+        self.sys.account_process(process, cpu, delta, self.now);
+        if !self.sys.sched_feat(Feature::SCHED_CACHE) {
+            return;
+        }
+        let preferred = usize::try_from(process.cache_cpu).ok().map(|cpu| self.sys.cpu[cpu].llc);
+        let counted = (t.policy.flags & TASK_PREFERRED_LLC != 0).then_some(t.policy.preferred_llc);
+        if preferred != counted {
+            self.account_llc(cpu, curr, false);
+            let p = &mut self.tasks[curr as usize].policy;
+            p.flags &= !TASK_PREFERRED_LLC;
+            if let Some(llc) = preferred {
+                p.flags |= TASK_PREFERRED_LLC;
+                p.preferred_llc = llc;
+            }
+            self.account_llc(cpu, curr, true);
+        }
+    }
+
+    /// A task comes to the queue of `cpu` or leaves it: counts what it prefers.
+    pub(crate) fn account_llc(&mut self, cpu: usize, task: u32, comes: bool) {
+        let t = &self.tasks[task as usize];
+        let Some(processes) = &mut self.processes else { return };
+        if t.policy.flags & TASK_PREFERRED_LLC == 0 {
+            return;
+        }
+        let count = processes.llc_count(t.policy.preferred_llc, cpu);
+        *count = if comes { *count + 1 } else { *count - 1 };
+        if !t.delayed {
+            self.account_pref_llc_running(cpu, task, comes);
+        }
+    }
+
+    /// A task on the queue of `cpu` becomes runnable or is not any more.
+    pub(crate) fn account_pref_llc_running(&mut self, cpu: usize, task: u32, runnable: bool) {
+        let p = &self.tasks[task as usize].policy;
+        let rq = &mut self.sys.cpu[cpu];
+        if p.flags & TASK_PREFERRED_LLC != 0 && p.preferred_llc == rq.llc {
+            let count = &mut rq.nr_pref_llc_running;
+            *count = if runnable { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    /// At a tick: is it time for the current task to look for an LLC?
+    pub(crate) fn task_tick_cache(&mut self, curr: u32) {
+        let t = &mut self.tasks[curr as usize];
+        let Some(processes) = &mut self.processes else { return };
+        if let Some(process) = processes.get(t.process) {
+            t.cache_work |= self.sys.process_tick(process, self.now);
+        }
+    }
+
+    /// On its way out of the kernel the current task looks for the LLC that its process occupies most.
+    pub(crate) fn task_cache_work(&mut self, cpu: usize, curr: u32) {
+        let t = &mut self.tasks[curr as usize];
+        if !std::mem::take(&mut t.cache_work) {
+            return;
+        }
+        let id = t.process;
+        let of_process = |c: &&crate::cpu::Cpu| c.curr.is_some_and(|t| self.tasks[t as usize].process == id);
+        let nr_running = self.cpus.iter().filter(of_process).count() as u32;
+        let Some(processes) = &mut self.processes else { return };
+        let Some(process) = processes.get(id) else { return };
+        if self.sys.process_find_llc(process, cpu, nr_running, self.now) {
+            self.charge_llc_search(cpu);
+        }
+    }
+
+    /// A search reads each CPU's counters, one after the other as it takes a lock for each, and
+    /// writes them, for they decay.
+    fn charge_llc_search(&mut self, cpu: usize) {
+        let Some(processes) = &mut self.processes else { return };
+        let curr_lines = if self.sys.sched_feat(Feature::SCHED_CACHE) { CURR_LINES } else { 0 };
+        let mut stall = 0;
+        for (of, writer) in processes.written_by.iter_mut().enumerate() {
+            let llc = self.sys.cpu[of].llc as usize;
+            if self.sys.llc[llc].domain == NONE {
+                continue;
+            }
+            stall += RUNTIME_LINES * self.distances.transfer(*writer, cpu);
+            stall += curr_lines * self.distances.transfer(of, cpu);
+            *writer = cpu;
+        }
+        self.counters.time.llc_search += stall;
+        self.charge_stall(cpu, stall);
+    }
+
+    /// Tells the policy what a task's process prefers.
+    pub(crate) fn note_cache_cpu(&mut self, task: u32) {
+        let t = &mut self.tasks[task as usize];
+        let Some(processes) = &mut self.processes else { return };
+        System::task_cache_cpu(&mut t.policy, processes.get(t.process).map(|p| &*p));
+    }
+
+    /// SCHED_CACHE: tells the policy how many tasks of each CPU prefer the LLC of `dst`, which is
+    /// to balance its domain at `level`.
+    pub(crate) fn note_pref_dst_llc(&mut self, dst: usize, level: u32) {
+        if !self.feature(Feature::SCHED_CACHE) {
+            return;
+        }
+        let Some(processes) = &mut self.processes else { return };
+        let domain = &self.sys.domain[self.sys.cpu_sd[dst][level as usize].domain as usize];
+        if domain.flags & SD_SHARE_LLC != 0 {
+            return;
+        }
+        let span = domain.span;
+        let nr_cpus = processes.written_by.len();
+        let first = self.sys.cpu[dst].llc as usize * nr_cpus;
+        let counts = &processes.llc_counts[first..first + nr_cpus];
+        for (cpu, count) in counts.iter().enumerate() {
+            if span.bits[cpu / 64] >> (cpu % 64) & 1 == 1 {
+                self.sys.cpu[cpu].nr_pref_dst_llc = *count;
+            }
+        }
+    }
+}
