@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Compare variants of the policy with a baseline
     Compare(Compare),
+    /// Hold published figures against the simulated ones, and score them
+    Fidelity(Fidelity),
     /// Say of the first decisions of a run what was decided, and why
     Explain(Explain),
     /// Hold recorded decisions of a kernel against the policy
@@ -199,6 +201,9 @@ pub(crate) struct Compare {
     /// Experiment files, or directories of which all *.toml files are taken
     #[arg(required = true, value_name = "EXPERIMENT.toml")]
     pub(crate) experiments: Vec<PathBuf>,
+    /// Only the cases of this label [default: all]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) case: Vec<String>,
     /// Runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
@@ -215,12 +220,41 @@ pub(crate) struct Compare {
     /// How many task groups deep the workload runs, on all sides [default: as in the experiment, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(Settings::MAX_DEPTH)))]
     pub(crate) task_group_depth: Option<u32>,
+    /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) ablations: bool,
     /// Print JSON: an object, or an array if several experiments are given [default: text]
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,
     /// Write the report of one experiment as an HTML page to a file [default: text on standard output]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Fidelity {
+    /// Experiment files, or directories of which all *.toml files are taken; those without published figures are left out
+    #[arg(required = true, value_name = "EXPERIMENT.toml")]
+    pub(crate) experiments: Vec<PathBuf>,
+    /// Write the page to a file [default: standard output]
+    #[arg(short, long, value_name = "F.md")]
+    pub(crate) output: Option<PathBuf>,
+    /// Runs of each side [default: as in the experiment, or 5]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
+    pub(crate) runs: Option<u32>,
+    /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
+    #[arg(long, value_name = "X", value_parser = scale::parse)]
+    pub(crate) scale: Option<Scale>,
+    /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
+    #[arg(long)]
+    pub(crate) ablations: bool,
+    /// Write JSON [default: Markdown]
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

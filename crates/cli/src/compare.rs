@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use coreward_metrics::{Comparison, html, table};
+use coreward_metrics::{Ablated, Comparison, ablation, html, table};
 use rayon::ThreadPool;
 use serde::Serialize;
 
@@ -21,7 +21,13 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         costs: &args.cost,
     };
     // every file is read before the first is run: a mistake in the last one shows at once
-    let load = |path: &Path| Prepared::new(path, Experiment::load(path)?, &overrides, false);
+    let load = |path: &Path| {
+        let mut experiment = Experiment::load(path)?;
+        if !args.case.is_empty() {
+            experiment.only(&args.case)?;
+        }
+        Prepared::new(path, experiment, &overrides, args.ablations)
+    };
     let files = prepared::files(&args.experiments)?;
     let experiments = files.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
     let pool = prepared::pool(args.jobs)?;
@@ -50,9 +56,17 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
 
 /// What `--json` prints of an experiment.
 #[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    compared: Compared,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ablations: Vec<Ablated>,
+}
+
+#[derive(Serialize)]
 #[serde(untagged)]
-enum Report {
-    /// It has one workload.
+enum Compared {
+    /// The experiment has one workload.
     Single(Box<Comparison>),
     Cases {
         experiment: String,
@@ -63,13 +77,15 @@ enum Report {
 impl Report {
     fn of(prepared: &Prepared, pool: &ThreadPool) -> Result<Report> {
         let mut cases = prepared.compare(pool)?;
-        Ok(match cases.pop() {
-            Some(single) if single.case.is_none() => Report::Single(Box::new(single)),
+        let ablations = prepared.ablate(&cases, pool)?;
+        let compared = match cases.pop() {
+            Some(single) if single.case.is_none() => Compared::Single(Box::new(single)),
             last => {
                 cases.extend(last);
-                Report::Cases { experiment: prepared.experiment.name.clone(), cases }
+                Compared::Cases { experiment: prepared.experiment.name.clone(), cases }
             }
-        })
+        };
+        Ok(Report { compared, ablations })
     }
 }
 
@@ -90,6 +106,15 @@ fn print_report(prepared: &Prepared, pool: &ThreadPool, out: &mut dyn Write) -> 
         }
         writeln!(out)?;
         out.write_all(table::render(comparison, &prepared.experiment.headline).as_bytes())?;
+    }
+    for ablated in prepared.ablate(&comparisons, pool)? {
+        let case = ablated.case.iter().map(|case| format!(": {case}")).collect::<String>();
+        write!(
+            out,
+            "\n{}{case}: change in percent ± spread of the runs\n{}",
+            ablated.experiment,
+            ablation::table(&ablated)
+        )?;
     }
     Ok(out.flush()?)
 }

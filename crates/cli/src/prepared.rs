@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use coreward_engine::NoTrace;
 use coreward_machine::Machine;
-use coreward_metrics::{Comparison, Metrics, Published, Runs};
+use coreward_metrics::{Ablated, Comparison, Metrics, Published, Runs};
 use coreward_workload::{Scale, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::ThreadPool;
@@ -32,7 +32,7 @@ pub(crate) struct Prepared {
     pub(crate) cases: Vec<Case>,
     /// Of the baseline and the variants.
     pub(crate) hosts: Vec<Host>,
-    /// For each ablation, of the baseline and the variants.
+    /// For each ablation that is to be run, of the baseline and the variants.
     ablated: Vec<Vec<Host>>,
 }
 
@@ -42,6 +42,7 @@ pub(crate) struct Case {
     pub(crate) workload: Workload,
     scale: Scale,
     pub(crate) runs: u32,
+    ablated: bool,
 }
 
 /// All runs of one case.
@@ -94,7 +95,7 @@ pub(crate) fn pool(jobs: Option<u32>) -> Result<ThreadPool> {
 }
 
 impl Prepared {
-    /// Reads all that the experiment names.
+    /// Reads all that the experiment names; its ablations only if they are to be run.
     ///
     /// # Errors
     /// The machine or a workload is refused, or the machine has not what a side asks for.
@@ -136,6 +137,28 @@ impl Prepared {
     pub(crate) fn compare(&self, pool: &ThreadPool) -> Result<Vec<Comparison>> {
         let batches = self.cases.iter().map(|case| Batch { case, ablation: None, hosts: &self.hosts });
         self.run(&batches.collect::<Vec<_>>(), pool)
+    }
+
+    /// Runs cases under each ablation; `intact` are the comparisons of all cases without. Nothing if there are no
+    /// ablations, or they were not asked for.
+    pub(crate) fn ablate(&self, intact: &[Comparison], pool: &ThreadPool) -> Result<Vec<Ablated>> {
+        let Experiment { ablations, headline, .. } = &self.experiment;
+        if self.ablated.is_empty() {
+            return Ok(Vec::new());
+        }
+        let cases: Vec<_> = self.cases.iter().zip(intact).filter(|(case, _)| case.ablated).collect();
+        let mut batches = Vec::new();
+        for (case, _) in &cases {
+            for (ablation, hosts) in ablations.iter().zip(&self.ablated) {
+                batches.push(Batch { case, ablation: Some(&ablation.label), hosts });
+            }
+        }
+        let comparisons = self.run(&batches, pool)?;
+        let labels: Vec<_> = ablations.iter().map(|ablation| ablation.label.as_str()).collect();
+        let of_cases = cases.iter().zip(comparisons.chunks(labels.len()));
+        Ok(of_cases
+            .map(|((_, intact), ablated)| Ablated::new(intact, labels.iter().copied().zip(ablated), headline))
+            .collect())
     }
 
     /// The sides of an experiment with their runs compared, batch by batch.
@@ -210,6 +233,7 @@ impl Case {
             workload: coreward_workload::parse(text, scale).with_context(|| place.clone())?,
             scale,
             runs: overrides.runs.unwrap_or(case.runs),
+            ablated: case.ablated,
         })
     }
 }

@@ -94,8 +94,6 @@ pub struct Experiment {
     /// At least one.
     pub(crate) cases: Vec<Case>,
     pub(crate) ablations: Vec<Ablation>,
-    /// Indices of the cases for which ablations are run.
-    pub(crate) ablation_cases: Vec<usize>,
     pub(crate) published: Vec<Published>,
 }
 
@@ -124,6 +122,8 @@ pub(crate) struct Case {
     pub(crate) workload: Named,
     pub(crate) scale: Scale,
     pub(crate) runs: u32,
+    /// Whether the experiment's ablations are run for it.
+    pub(crate) ablated: bool,
 }
 
 /// A mechanism that is switched off, or changed, to see what it has to do with the result.
@@ -161,6 +161,22 @@ impl Experiment {
     /// not one that is allowed.
     pub fn parse(path: &str, text: &str) -> Result<Experiment, ExperimentError> {
         parse::experiment(path, text)
+    }
+
+    /// Leaves out all cases but those of these labels.
+    ///
+    /// # Errors
+    /// There is no case of one of them.
+    pub(crate) fn only(&mut self, labels: &[String]) -> Result<(), ExperimentError> {
+        for label in labels {
+            if !self.cases.iter().any(|case| case.label.as_ref() == Some(label)) {
+                let allowed: Vec<_> = self.cases.iter().filter_map(|case| case.label.as_deref()).collect();
+                let what = parse::unknown_case(label, &allowed);
+                return Err(ExperimentError(format!("{}: {what}", self.name)));
+            }
+        }
+        self.cases.retain(|case| case.label.as_ref().is_some_and(|label| labels.contains(label)));
+        Ok(())
     }
 
     /// The baseline and the variants.

@@ -39,7 +39,6 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     let ablations = raw.ablation.iter().map(ablation).collect::<Parsed<_>>()?;
     let time_limit_s =
         source.number("time_limit", raw.time_limit.as_ref(), MAX_TIME_LIMIT_S, TIME_LIMIT_S)?;
-    let ablation_cases = source.ablation_cases(&raw)?;
     let published = source.published(&mut raw)?;
     let cases = source.cases(&mut raw)?;
     Ok(Experiment {
@@ -56,7 +55,6 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         variants,
         cases,
         ablations,
-        ablation_cases,
         published,
     })
 }
@@ -145,11 +143,22 @@ impl Source<'_> {
 
     /// The cases, or the one workload as a case without a label.
     fn cases(&self, raw: &mut RawExperiment) -> Parsed<Vec<Case>> {
+        let ablated = self.ablation_cases(raw)?;
         let scale = self.scale(raw.scale.as_ref(), Scale::FULL)?;
         let runs = self.runs(raw.runs.as_ref(), DEFAULT_RUNS)?;
+        let case = |(i, case): (usize, RawCase)| {
+            Ok(Case {
+                label: Some(case.label.into_inner()),
+                workload: self.named("case.workload", case.workload),
+                scale: self.scale(case.scale.as_ref(), scale)?,
+                runs: self.runs(case.runs.as_ref(), runs)?,
+                ablated: ablated.contains(&i),
+            })
+        };
         match (raw.workload.take(), std::mem::take(&mut raw.case)) {
             (Some(workload), cases) if cases.is_empty() => {
-                Ok(vec![Case { label: None, workload: self.named("workload", workload), scale, runs }])
+                let workload = self.named("workload", workload);
+                Ok(vec![Case { label: None, workload, scale, runs, ablated: true }])
             }
             (Some(workload), _) => {
                 Err(self.at(&workload, "workload", "there are cases too, allowed is one of the two"))
@@ -157,17 +166,8 @@ impl Source<'_> {
             (None, cases) if cases.is_empty() => {
                 Err(self.error(None, "workload", "it is missing, and there is no [[case]]"))
             }
-            (None, cases) => cases.into_iter().map(|case| self.case(case, scale, runs)).collect(),
+            (None, cases) => cases.into_iter().enumerate().map(case).collect(),
         }
-    }
-
-    fn case(&self, raw: RawCase, scale: Scale, runs: u32) -> Parsed<Case> {
-        Ok(Case {
-            label: Some(raw.label.into_inner()),
-            workload: self.named("case.workload", raw.workload),
-            scale: self.scale(raw.scale.as_ref(), scale)?,
-            runs: self.runs(raw.runs.as_ref(), runs)?,
-        })
     }
 
     fn runs(&self, raw: Option<&Spanned<i64>>, default: u32) -> Parsed<u32> {
@@ -181,7 +181,9 @@ impl Source<'_> {
         }
         let index = |name: &Spanned<String>| {
             let found = raw.case.iter().position(|case| case.label.get_ref() == name.get_ref());
-            found.ok_or_else(|| self.at(name, "ablation_cases", &unknown_case(name.get_ref(), &raw.case)))
+            found.ok_or_else(|| {
+                self.at(name, "ablation_cases", &unknown_case(name.get_ref(), &labels(&raw.case)))
+            })
         };
         raw.ablation_cases.iter().map(index).collect()
     }
@@ -223,10 +225,13 @@ impl Source<'_> {
         }
         match case {
             Some(name) if !raw.case.iter().any(|case| case.label.get_ref() == name) => {
-                return wrong("published.case", &unknown_case(name, &raw.case));
+                return wrong("published.case", &unknown_case(name, &labels(&raw.case)));
             }
             None if !raw.case.is_empty() => {
-                return wrong("published.case", &format!("it is missing, allowed are {}", labels(&raw.case)));
+                return wrong(
+                    "published.case",
+                    &format!("it is missing, allowed are {}", labels(&raw.case).join(", ")),
+                );
             }
             _ => {}
         }
@@ -241,14 +246,15 @@ impl Source<'_> {
     }
 }
 
-fn labels(cases: &[RawCase]) -> String {
-    cases.iter().map(|case| case.label.get_ref().as_str()).collect::<Vec<_>>().join(", ")
+fn labels(cases: &[RawCase]) -> Vec<&str> {
+    cases.iter().map(|case| case.label.get_ref().as_str()).collect()
 }
 
-fn unknown_case(name: &str, cases: &[RawCase]) -> String {
+/// That there is no case of that name, and which there are.
+pub(super) fn unknown_case(name: &str, cases: &[&str]) -> String {
     match cases {
         [] => format!("unknown case `{name}`, the experiment has no cases"),
-        cases => format!("unknown case `{name}`, allowed are {}", labels(cases)),
+        cases => format!("unknown case `{name}`, allowed are {}", cases.join(", ")),
     }
 }
 
@@ -262,6 +268,10 @@ mod tests {
         [baseline]\nlabel = 'a'\n[[variant]]\nlabel = 'b'\n\
         [[case]]\nlabel = 'x'\nworkload = 'hackbench'\n\
         [[case]]\nlabel = 'y'\nworkload = 'hackbench -P'\nscale = 0.25\nruns = 9\n";
+
+    fn ablated(experiment: &Experiment) -> Vec<bool> {
+        experiment.cases.iter().map(|case| case.ablated).collect()
+    }
 
     fn message(text: &str) -> String {
         Experiment::parse("e.toml", text).unwrap_err().to_string()
@@ -285,7 +295,7 @@ mod tests {
             .collect();
         assert_eq!(cases, [(Some("x"), "hackbench", 500_000, 7), (Some("y"), "hackbench -P", 250_000, 9)]);
         assert_eq!(experiment.cases[1].workload.place, "e.toml:14: case.workload");
-        assert_eq!(experiment.ablation_cases, [0]);
+        assert_eq!(ablated(&experiment), [true, false]);
     }
 
     #[test]
@@ -319,11 +329,11 @@ mod tests {
     #[test]
     fn ablations_change_every_side() {
         let text = format!(
-            "ablation_cases = ['y', 'x']\n{CASES}[[ablation]]\nlabel = 'no ticks'\ncost = {{ tick_ns = 0 }}\n\
+            "ablation_cases = ['y']\n{CASES}[[ablation]]\nlabel = 'no ticks'\ncost = {{ tick_ns = 0 }}\n\
              [[ablation]]\nlabel = 'root group'\ntask_group_depth = 0\nsched_feat = ['NO_SIS_UTIL']\n"
         );
         let experiment = Experiment::parse("e.toml", &text).unwrap();
-        assert_eq!(experiment.ablation_cases, [1, 0]);
+        assert_eq!(ablated(&experiment), [false, true]);
         let [ticks, root] = &experiment.ablations[..] else { panic!("two ablations") };
         assert_eq!((ticks.label.as_str(), ticks.task_group_depth, root.task_group_depth), ("no ticks", 3, 0));
         assert!(ticks.policies.iter().all(|policy| policy.deviations() == ["tick_ns=0"]));
@@ -331,7 +341,7 @@ mod tests {
         assert_eq!(root.policies.len(), 2);
 
         assert_eq!(
-            message(&text.replace("'y', 'x'", "'z'")),
+            message(&text.replace("['y']", "['z']")),
             "e.toml:1: ablation_cases: unknown case `z`, allowed are x, y"
         );
         assert_eq!(
