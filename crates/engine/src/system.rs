@@ -55,7 +55,9 @@ pub(crate) fn build(
     let llc_of = llcs(machine, topology);
     sys.nr_llcs = llc_of.iter().max().map_or(0, |last| last + 1);
     sys.tick_ns = 1_000_000_000 / machine.hz;
-    sys.max_cpu_capacity = machine.cpus.iter().map(|cpu| cpu.capacity).max().unwrap_or(0);
+    // of the root domain in which tasks run
+    let capacities = topology.partitions[0].iter().map(|cpu| machine.cpus[cpu].capacity);
+    sys.max_cpu_capacity = capacities.max().unwrap_or(0);
     sys.features = settings.features;
     sys.tunable = settings.tunables;
     let first_group = add_domains(&mut sys, topology, &llc_of);

@@ -75,10 +75,10 @@ impl KernelStyle {
         !self.since(7, 0)
     }
 
-    /// Whether `SD_PREFER_SIBLING` is cleared below a domain of different capacities: seen in
-    /// 6.12, not in 7.3.
+    /// Whether `SD_PREFER_SIBLING` is cleared below a domain of different capacities: from 4.20
+    /// (commit 9c63e84db29b, with misfit migration); seen in 6.12, not in 7.3.
     pub(super) fn keeps_tasks_below_asymmetry(self) -> bool {
-        !self.since(7, 0)
+        self.since(4, 20) && !self.since(7, 0)
     }
 
     /// Whether the lowest domain that has CPUs of all capacities, and those below it, have
