@@ -136,9 +136,6 @@ impl Simulation<'_> {
         }
         let found = env.src_cpu >= 0;
         let for_llc = env.migration_type == MIGRATE_LLC_TASK;
-        if for_llc {
-            self.counters.llc_pulled_tasks += u64::from(moved);
-        }
         if let Some(curr) = usize::try_from(env.src_cpu).ok().and_then(|src| self.cpus[src].curr) {
             env.curr_util = self.tasks[curr as usize].policy.avg.util_avg as u32;
         }
@@ -146,6 +143,10 @@ impl Simulation<'_> {
             && self.active_load_balance(env.src_cpu as usize, cpu, by, for_llc)
         {
             self.schedstat[cpu].domains[level as usize].alb_pushed += 1;
+            self.counters.llc_pulled_tasks += u64::from(for_llc);
+        }
+        if for_llc {
+            self.counters.llc_pulled_tasks += u64::from(moved);
         }
         let stat = &mut self.schedstat[cpu].domains[level as usize];
         stat.lb_gained[kind] += u64::from(moved);

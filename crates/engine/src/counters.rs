@@ -73,7 +73,7 @@ pub(crate) struct Counters {
     pub(crate) groups_scanned: u64,
     pub(crate) newidle_calls: u64,
     pub(crate) pulled_tasks: u64,
-    /// Of these, those that were moved for the sake of their LLC.
+    /// Tasks that balancing, active balance included, moved for the sake of their LLC.
     pub(crate) llc_pulled_tasks: u64,
     /// Wakeups that looked in the LLC that the process prefers, and that did not as it was crowded.
     pub(crate) cache_wakeups: u64,

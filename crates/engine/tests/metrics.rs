@@ -5,7 +5,7 @@ mod support;
 use coreward_engine::Leaving;
 use coreward_metrics::Metric;
 use coreward_workload::Scale;
-use support::{Event, MS, Run, Setup, hackbench, spinners, uneven};
+use support::{Event, MS, Run, Setup, hackbench, processes, spinners, uneven};
 
 fn count(r: &Run, which: impl Fn(&Event) -> bool) -> f64 {
     r.events.iter().filter(|e| which(e)).count() as f64
@@ -54,6 +54,8 @@ fn every_metric_is_there_and_moves() {
         Setup::new("2n2l2c2t", hackbench("-g 2 -f 6 -l 100 -T --pipe")).run(),
         Setup::new("2n2l2c2t", uneven()).run(),
         Setup::new("4c", uneven()).run(),
+        Setup::new("2l4c", processes(2, 8, MS, MS, 50)).feature("CACHE_AWARE_WAKEUP", true).run(),
+        Setup::new("2l4c", processes(2, 3, MS, MS, 50)).profile("linux-7.3").run(),
         Setup::new("4c", coreward_workload::parse("schbench -m 2 -t 3 -r 2", Scale::FULL).unwrap()).run(),
     ];
     for metric in Metric::ALL {

@@ -5,7 +5,7 @@ mod support;
 use coreward_machine::DomainOptions;
 use coreward_metrics::Metric;
 use coreward_policy::{FEATURES, TUNABLES};
-use support::{MS, Setup, Workload, hackbench, ping_pong, restless, spinners, uneven};
+use support::{MS, Setup, Workload, hackbench, ping_pong, processes, restless, spinners, uneven};
 
 /// Many short messages between more tasks than CPUs, with pipes that never fill.
 fn crowd(machine: &str) -> Setup {
@@ -40,31 +40,31 @@ fn asymmetric(machine: &str, workload: Workload) -> Setup {
     s
 }
 
-/// Features that act on what simulated tasks never are: SCHED_IDLE, kept off CPUs, or fond
-/// of a cache (the engine does not tell the policy yet which one a process prefers); or hardly ever, as balancing takes first those that have waited, which are
-/// eligible. Their cases are states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 8] = [
-    "DST_GROUP_ALLOWED",
-    "SCHED_IDLE_AVOIDS_PEERS",
-    "SIS_KEEP_IDLE_CORES",
-    "SCHED_CACHE",
-    "LB_ELIGIBLE",
-    "CACHE_AWARE_WAKEUP",
-    "CACHE_AWARE_HOT",
-    "CACHE_AWARE_CHECK_ALL",
-];
+/// Two processes of as many threads each, which work for half of the time.
+fn two_processes(machine: &str, threads: usize) -> Setup {
+    Setup::new(machine, processes(2, threads, MS, MS, 60))
+}
 
-/// Those of SCHED_CACHE and CACHE_AWARE.
-const TUNABLES_NOT_SIMULATED: [&str; 8] = [
-    "llc_overaggr_pct",
-    "llc_imb_pct",
-    "cache_util_divisor",
-    "cache_running_divisor",
-    "llc_epoch_period",
-    "llc_epoch_affinity_timeout",
-    "llc_min_occupancy",
-    "llc_switch_pct",
-];
+/// One process of more threads than an LLC has CPUs.
+fn too_many() -> Setup {
+    Setup::new("2l4c", processes(1, 12, MS, MS, 60))
+}
+
+/// Seed 003's form of cache-aware placement, as the RFC had it.
+fn cache_aware(s: Setup) -> Setup {
+    s.feature("CACHE_AWARE_WAKEUP", true).feature("CACHE_AWARE_HOT", true).tunable("llc_switch_pct", 100)
+}
+
+/// Linux 7.3's.
+fn sched_cache(s: Setup) -> Setup {
+    s.profile("linux-7.3")
+}
+
+/// Features that act on what simulated tasks never are: SCHED_IDLE, or kept off CPUs; or hardly
+/// ever, as balancing takes first those that have waited, which are eligible. Their cases are
+/// states built by hand, in policy/tests.
+const NOT_SIMULATED: [&str; 4] =
+    ["DST_GROUP_ALLOWED", "SCHED_IDLE_AVOIDS_PEERS", "SIS_KEEP_IDLE_CORES", "LB_ELIGIBLE"];
 
 /// Where each feature matters.
 fn feature_case(name: &str) -> Option<Setup> {
@@ -121,6 +121,12 @@ fn feature_case(name: &str) -> Option<Setup> {
         "ASYM_WAKE_SCAN" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         "ASYM_WAKE_FITS" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         "NEWIDLE_MIN_IDLE" => crowd("2l4c2t"),
+        "SCHED_CACHE" => sched_cache(two_processes("2l4c", 3)),
+        "CACHE_AWARE_WAKEUP" => two_processes("2l4c", 3),
+        // an LLC that is busier than a quarter, from which balancing would take tasks
+        "CACHE_AWARE_HOT" => two_processes("2l4c", 8),
+        // fewer threads than CPUs, the one that waits for them included
+        "CACHE_AWARE_CHECK_ALL" => cache_aware(Setup::new("2l4c", processes(6, 2, MS, MS, 60))),
         _ => return None,
     })
 }
@@ -137,6 +143,19 @@ fn tunable_case(name: &str) -> Option<(Setup, i64)> {
         "nr_migrate" => (Setup::new("4c", uneven()), 1),
         // who builds the domains asks for it
         "relax_domain_level" => (Setup::new("2l2c", uneven()), 0),
+        // LLCs that are half busy, or busy
+        "llc_overaggr_pct" => (sched_cache(two_processes("2l4c", 6)).tunable("llc_aggr_tolerance", 100), 10),
+        "llc_imb_pct" => (sched_cache(two_processes("2l4c", 6)).tunable("llc_aggr_tolerance", 100), 100),
+        "llc_aggr_tolerance" => (sched_cache(two_processes("2l4c", 8)), 100),
+        // each threshold where the other one keeps nobody
+        "cache_util_divisor" => (cache_aware(too_many()).tunable("cache_running_divisor", 1), 1),
+        "cache_running_divisor" => (cache_aware(too_many()).tunable("cache_util_divisor", 1), 1024),
+        "llc_epoch_period" => (cache_aware(too_many()), 1_000_000),
+        // ticks are further apart than the epochs
+        "llc_epoch_affinity_timeout" => (cache_aware(too_many()).tunable("llc_epoch_period", 500_000), 1),
+        "llc_min_occupancy" => (cache_aware(too_many()), 1024),
+        // now one cache is ahead, now another
+        "llc_switch_pct" => (cache_aware(Setup::new("4l2c", processes(2, 10, 5 * MS, 15 * MS, 60))), 1000),
         "capacity_margin" => (asymmetric("4l2c", hackbench("-g 2 -f 3 -l 60 -T --pipe")), 4096),
         _ => return None,
     })
@@ -166,7 +185,7 @@ fn every_feature_changes_what_tasks_do() {
 #[test]
 fn every_tunable_changes_what_tasks_do() {
     let mut dead = Vec::new();
-    for t in TUNABLES.iter().filter(|t| !TUNABLES_NOT_SIMULATED.contains(&t.name)) {
+    for t in TUNABLES {
         let (s, value) = tunable_case(t.name).unwrap_or_else(|| panic!("{} has no case", t.name));
         assert!((t.min..=t.max).contains(&value) && value != t.default, "{}", t.name);
         let moved = if t.name == "relax_domain_level" {

@@ -290,3 +290,13 @@ pub(crate) fn restless(n: usize, work: u64, idle: u64, rounds: usize) -> Workloa
     main.extend([Op::WaitChildren, Op::MarkEnd]);
     workload(0, vec![program(&main), program(&[run(work), sleep(idle)].repeat(rounds))])
 }
+
+/// `n` processes of `threads` threads each, which compute for `work` ns and sleep for `idle` ns, `rounds` times.
+pub(crate) fn processes(n: usize, threads: usize, work: u64, idle: u64, rounds: usize) -> Workload {
+    let mut main = vec![Op::MarkStart];
+    main.extend(vec![Op::Spawn { program: 1, base: 0, process: true }; n]);
+    main.extend([Op::WaitChildren, Op::MarkEnd]);
+    let mut first = vec![spawn(2); threads];
+    first.push(Op::WaitChildren);
+    workload(0, vec![program(&main), program(&first), program(&[run(work), sleep(idle)].repeat(rounds))])
+}
