@@ -78,7 +78,8 @@ impl Simulation<'_> {
         if let Some(process) = processes.get(t.process) {
             let shared = if first { self.workload.footprint.shared_bytes } else { 0 };
             process.nr_threads += 1;
-            process.footprint += seen * (self.workload.private_bytes(t.program) + shared);
+            let bytes = self.workload.private_bytes(t.program).saturating_add(shared);
+            process.footprint = process.footprint.saturating_add(seen * bytes);
         }
     }
 
@@ -89,7 +90,8 @@ impl Simulation<'_> {
         let seen = u64::from(processes.numa_balancing);
         let Some(process) = processes.get(t.process) else { return };
         process.nr_threads -= 1;
-        process.footprint -= seen * self.workload.private_bytes(t.program);
+        let bytes = seen * self.workload.private_bytes(t.program);
+        process.footprint = process.footprint.saturating_sub(bytes);
         if process.nr_threads == 0 {
             processes.list[t.process as usize] = None;
         }
