@@ -4,6 +4,7 @@
 # make bench: the engine's speed.
 # make record: coreward-record, beside target/release/coreward.
 # make parity: kernels' decisions, recorded in guests, against the policy's.
+# make fidelity: published figures against simulated ones, into docs/fidelity.md (FIDELITY=--ablations: more of it).
 # make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
 # Each of them first sees that the tools that it needs are there (scripts/setup.sh).
 
@@ -43,6 +44,14 @@ bench:
 	@sh scripts/setup.sh build
 	$(CARGO) bench --locked -p coreward-engine
 
+# Further options, as --ablations.
+FIDELITY ?=
+
+fidelity:
+	@sh scripts/setup.sh build
+	$(CARGO) build --locked --release -p coreward
+	target/release/coreward fidelity experiments --output docs/fidelity.md $(FIDELITY)
+
 # Seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 600
 
@@ -50,4 +59,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check bench record parity fuzz
+.PHONY: help demo check bench record parity fidelity fuzz

@@ -71,7 +71,8 @@ static inline void update_newidle_stats(const struct cw_sys *sys, struct cw_cpu_
 /*
  * Keep the highest cost (ns) of a newidle balance of one domain. It decays by
  * 3/256, about 1 %, when it was not exceeded for more than a second. Returns
- * whether it decayed.
+ * whether it decayed. Without NEWIDLE_COST_DECAY only periodic balance calls it,
+ * so the second counts from the last decay.
  */
 static inline bool update_newidle_cost(const struct cw_sys *sys, struct cw_cpu_sd *sd, u64 cost,
 				       u64 now)
@@ -206,7 +207,10 @@ static inline void newidle_account(struct cw_sys *sys, struct cw_newidle *walk, 
 		return;
 	if (cost)
 		update_newidle_stats(sys, sd, moved ? walk->weight : 0, now);
-	update_newidle_cost(sys, sd, cost, now);
+	if (sched_feat(sys, CW_FEAT_NEWIDLE_COST_DECAY))
+		update_newidle_cost(sys, sd, cost, now);
+	else if (cost > sd->max_newidle_lb_cost)
+		sd->max_newidle_lb_cost = cost;
 	walk->curr_cost += cost;
 	walk->pulled = moved;
 	if (moved || !may_go_on)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Should a wakeup look around the waker's CPU or around the task's previous
- * one? (kernel/sched/fair.c, 6.12)
+ * one? (kernel/sched/fair.c, 6.12; WA_EFFECTIVE_LOAD: 4.8)
  */
 #ifndef CW_WAKE_AFFINE_H
 #define CW_WAKE_AFFINE_H
 
+#include "runnable_load.h"
 #include "topology.h"
 #include "types.h"
 #include "util.h"
@@ -105,6 +106,29 @@ static inline s32 wake_affine_weight(struct cw_sys *sys, const struct cw_wakeup 
 	return this_load < prev_load + sync ? w->this_cpu : -1;
 }
 
+/*
+ * WA_EFFECTIVE_LOAD, until 4.13: may the waker's CPU take the task, by the load of
+ * queued tasks? It may if its load with the task, weighed by the other's capacity,
+ * is at most the previous CPU's, with half of what imbalance_pct allows; and if
+ * nothing is queued there besides a waker that leaves, the capacities decide.
+ */
+static inline bool wake_affine_effective_load(struct cw_sys *sys, const struct cw_wakeup *w,
+					      const struct cw_domain *sd)
+{
+	s64 this_load = (s64)cpu_runnable_load(sys, w->this_cpu)->load_avg;
+	s64 prev_load = (s64)cpu_runnable_load(sys, w->prev_cpu)->load_avg;
+	s64 this_eff = 100 * (s64)capacity_of(sys, w->prev_cpu);
+	s64 prev_eff = (100 + (s64)(sd->imbalance_pct - 100) / 2) * capacity_of(sys, w->this_cpu);
+
+	if (w->wake_flags & WF_SYNC)
+		this_load -= (s64)task_h_load(w->waker);
+	if (this_load > 0) {
+		this_eff *= this_load + (s64)task_h_load(w->p);
+		prev_eff *= prev_load;
+	}
+	return this_eff <= prev_eff;
+}
+
 /* The CPU whose cache to search for an idle CPU: the waker's or the previous one. */
 static inline s32 wake_affine(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
 			      const struct cw_domain *sd)
@@ -112,6 +136,12 @@ static inline s32 wake_affine(struct cw_sys *sys, const struct cw_wakeup *w, str
 	s32 target = -1;
 
 	d->notes |= CW_NOTE_WAKE_AFFINE_TRIED;
+	if (sched_feat(sys, CW_FEAT_WA_EFFECTIVE_LOAD)) {
+		if (!wake_affine_effective_load(sys, w, sd))
+			return w->prev_cpu;
+		d->notes |= CW_NOTE_WA_WEIGHT;
+		return w->this_cpu;
+	}
 	if (sched_feat(sys, CW_FEAT_WA_IDLE)) {
 		target = wake_affine_idle(sys, w);
 		if (target >= 0)

@@ -152,17 +152,19 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	const struct cw_domain *asym_sd = wake_asym_sd(sys, target);
 	const struct cw_domain *llc;
 	bool bias = sched_feat(sys, CW_FEAT_WAKEUP_BIAS_PREV);
+	bool bias_spare = bias || sched_feat(sys, CW_FEAT_UTIL_FITS_CAPACITY);
+	bool bias_busy = bias || sched_feat(sys, CW_FEAT_SELECT_BIAS_PREV);
 	s32 prev = w->prev_cpu, prev_aff = -1, recent, cpu;
 
 	if (sys->asym_present)
 		sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
-	if (bias && bias_prev(sys, w, d, target))
+	if (bias_spare && bias_prev(sys, w, d, target))
 		return decide(d, prev, CW_REASON_BIAS_PREV);
 	if (asym_sd && !sched_feat(sys, CW_FEAT_ASYM_WAKE_FITS))
 		return search_asym(sys, w, d, asym_sd, target);
 	if (choose_idle_cpu(sys, target, w->p) && asym_fits_cpu(sys, w, d, target))
 		return decide(d, target, CW_REASON_TARGET_IDLE);
-	if (!bias && idle_candidate(sys, w, d, prev, target)) {
+	if (!bias_spare && idle_candidate(sys, w, d, prev, target)) {
 		if (same_cluster(sys, prev, target))
 			return decide(d, prev, CW_REASON_PREV_IDLE);
 		prev_aff = prev;
@@ -185,7 +187,7 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 		return decide(d, prev_aff, CW_REASON_PREV_IDLE);
 	if (recent >= 0)
 		return decide(d, recent, CW_REASON_RECENT_IDLE);
-	if (bias && prev != target && cpus_share_cache(sys, prev, target))
+	if (bias_busy && prev != target && cpus_share_cache(sys, prev, target))
 		return decide(d, prev, CW_REASON_BIAS_PREV_BUSY);
 	return decide(d, target, CW_REASON_TARGET_BUSY);
 }

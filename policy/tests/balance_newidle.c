@@ -69,6 +69,33 @@ static void test_min_idle(void)
 	CHECK(newidle_begin(&sys, &walk, 0, 5000, 0));
 }
 
+/* A newidle balance of the lowest domain, two seconds after its cost of 30000 ns last decayed. */
+static void balance_late(bool decays, u64 cost)
+{
+	setup();
+	set_feature(CW_FEAT_NEWIDLE_COST_DECAY, decays);
+	sd[0].last_decay_max_lb_cost = 0;
+	newidle_begin(&sys, &walk, 0, 2 * second, 0);
+	newidle_next(&sys, &walk, 2 * second);
+	newidle_account(&sys, &walk, cost, 0, true, 2 * second);
+}
+
+/* Until 5.15 only periodic balance decays, whatever came since it last did. */
+static void test_cost_decay(void)
+{
+	balance_late(true, 29000);
+	CHECK_EQ(sd[0].max_newidle_lb_cost, 30000 * 253 / 256);
+	balance_late(false, 29000);
+	CHECK_EQ(sd[0].max_newidle_lb_cost, 30000);
+
+	balance_late(true, 31000);
+	CHECK_EQ(sd[0].max_newidle_lb_cost, 31000);
+	CHECK(!update_newidle_cost(&sys, &sd[0], 0, 2 * second));
+	balance_late(false, 31000);
+	CHECK_EQ(sd[0].max_newidle_lb_cost, 31000);
+	CHECK(update_newidle_cost(&sys, &sd[0], 0, 2 * second));
+}
+
 static void test_walk(void)
 {
 	/* Both domains: 40 spent + 60 = 100 us, no more than usual. */
@@ -376,6 +403,7 @@ int main(void)
 	test_rate();
 	test_begin();
 	test_min_idle();
+	test_cost_decay();
 	test_walk();
 	test_relaxed();
 	test_cost();

@@ -132,6 +132,49 @@ static void test_wake_affine_idle(void)
 	CHECK(!(d.notes & (CW_NOTE_WA_IDLE | CW_NOTE_WA_WEIGHT)));
 }
 
+/* Is the waker's CPU 0 chosen by the load of queued tasks over the previous CPU 5? */
+static bool effective_load_chooses_waker(u64 this_load, u64 prev_load)
+{
+	sys.runnable_load[0].load_avg = this_load;
+	sys.runnable_load[5].load_avg = prev_load;
+	decide_wakeup();
+	return d.target == 0;
+}
+
+static void test_wake_affine_effective_load(void)
+{
+	sys_plain(2, 4);
+	set_feature(CW_FEAT_WA_EFFECTIVE_LOAD, true);
+	new_wakeup(WF_TTWU, 0, 5);
+	wakee.avg.load_avg = 100;
+	cpu_domain(&sys, 0, 1)->imbalance_pct = 125; /* 112 % of the previous CPU's load */
+
+	/* 100 * (1020 + 100) = 112 * 1000: a tie goes to the waker's CPU */
+	CHECK(effective_load_chooses_waker(1020, 1000));
+	CHECK(d.notes & CW_NOTE_WA_WEIGHT);
+	CHECK(!effective_load_chooses_waker(1021, 1000));
+	CHECK(!(d.notes & (CW_NOTE_WA_WEIGHT | CW_NOTE_WA_IDLE)));
+	CHECK(d.notes & CW_NOTE_WAKE_AFFINE_TRIED);
+	/* an idle previous CPU does not keep the task, and sleepers' load does not count */
+	make_idle(5);
+	sys.cpu[0].avg.load_avg = 9999;
+	CHECK(effective_load_chooses_waker(0, 0));
+	CHECK(!effective_load_chooses_waker(1, 0));
+
+	/* a sync waker takes its load with it: then nothing is queued, and the capacities decide */
+	wakeup.wake_flags |= WF_SYNC;
+	waker.avg.load_avg = 300;
+	CHECK(effective_load_chooses_waker(300, 0));
+	CHECK(!effective_load_chooses_waker(301, 0));
+	sys.cpu[0].capacity = 512;
+	CHECK(!effective_load_chooses_waker(300, 0));
+	CHECK(!effective_load_chooses_waker(300, 5000));
+	sys.cpu[0].capacity = 915; /* 112 * 915 = 102480, 100 * 1024 = 102400 */
+	CHECK(effective_load_chooses_waker(300, 0));
+	sys.cpu[0].capacity = 914;
+	CHECK(!effective_load_chooses_waker(300, 0));
+}
+
 /* Is the waker's CPU 0 chosen by weight over the previous CPU 5? */
 static bool weight_chooses_waker(u32 this_load, u32 prev_load)
 {
@@ -255,6 +298,7 @@ int main(void)
 	test_wake_wide();
 	test_current_cpu();
 	test_wake_affine_idle();
+	test_wake_affine_effective_load();
 	test_wake_affine_weight();
 	test_domains();
 	test_balance_wake();

@@ -29,6 +29,29 @@ static void test_off(void)
 	CHECK(!(d.notes & (CW_NOTE_BIAS_NO_CACHE | CW_NOTE_BIAS_NO_SPARE)));
 }
 
+/* Each half of the bias does what the whole does, in its own half of the cases. */
+static void test_halves(void)
+{
+	/* prev has room, another CPU is idle: the first half keeps the task, the second does not care */
+	sys_plain(2, 4);
+	make_idle(2);
+	set_feature(CW_FEAT_UTIL_FITS_CAPACITY, true);
+	wake_bias(3, 0);
+	EXPECT(d, 3, BIAS_PREV);
+	set_feature(CW_FEAT_UTIL_FITS_CAPACITY, false);
+	set_feature(CW_FEAT_SELECT_BIAS_PREV, true);
+	decide_wakeup();
+	EXPECT(d, 2, IDLE_CPU);
+	/* nothing is idle, prev is full: the other way round */
+	make_busy(2, 1024, 1024);
+	wake_bias(3, 1024);
+	EXPECT(d, 3, BIAS_PREV_BUSY);
+	set_feature(CW_FEAT_SELECT_BIAS_PREV, false);
+	set_feature(CW_FEAT_UTIL_FITS_CAPACITY, true);
+	decide_wakeup();
+	EXPECT(d, 0, TARGET_BUSY);
+}
+
 static void test_spare_capacity(void)
 {
 	sys_plain(2, 4);
@@ -213,6 +236,7 @@ static void test_rules_after_it(void)
 int main(void)
 {
 	test_off();
+	test_halves();
 	test_spare_capacity();
 	test_needs_util_est();
 	test_idle_prev();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coreward_engine::Settings;
-use coreward_machine::RelaxSemantics;
+use coreward_machine::{Partition, RelaxSemantics};
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
 use coreward_workload::Scale;
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Compare variants of the policy with a baseline
     Compare(Compare),
+    /// Hold published figures against the simulated ones, and score them
+    Fidelity(Fidelity),
     /// Say of the first decisions of a run what was decided, and why
     Explain(Explain),
     /// Hold recorded decisions of a kernel against the policy
@@ -79,6 +81,10 @@ pub(crate) struct Domains {
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) relax_domain_level: Option<i32>,
+    /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level; the CPUs
+    /// that are left over make one more partition [default: one partition]
+    #[arg(long, value_name = "CPUS[:LEVEL]")]
+    pub(crate) partition: Vec<Partition>,
     /// What the request means: before or after Linux 6.10 [default: as in the profile's kernel]
     #[arg(long, value_name = "WHEN")]
     pub(crate) relax_semantics: Option<Semantics>,
@@ -149,6 +155,10 @@ pub(crate) struct Simulated {
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) relax_domain_level: Option<i32>,
+    /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level. The
+    /// workload runs in the first partition given [default: one partition of all CPUs]
+    #[arg(long, value_name = "CPUS[:LEVEL]")]
+    pub(crate) partition: Vec<Partition>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
           value_parser = clap::value_parser!(u64).range(1..=crate::setup::MAX_TIME_LIMIT_S))]
@@ -168,6 +178,10 @@ pub(crate) struct Run {
     /// Version of that format, 15 to 17 [default: that of the profile's kernel]
     #[arg(long, value_name = "V", value_parser = schedstat_version, requires = "schedstat")]
     pub(crate) schedstat_version: Option<Version>,
+    /// Write the domains of all CPUs to a file, with what newidle balance has cost in them, as the kernel's debugfs
+    /// has them at the end [default: none]
+    #[arg(long, value_name = "F")]
+    pub(crate) domains: Option<PathBuf>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,
@@ -187,6 +201,9 @@ pub(crate) struct Compare {
     /// Experiment files, or directories of which all *.toml files are taken
     #[arg(required = true, value_name = "EXPERIMENT.toml")]
     pub(crate) experiments: Vec<PathBuf>,
+    /// Only the cases of this label [default: all]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) case: Vec<String>,
     /// Runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
@@ -203,12 +220,41 @@ pub(crate) struct Compare {
     /// How many task groups deep the workload runs, on all sides [default: as in the experiment, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(Settings::MAX_DEPTH)))]
     pub(crate) task_group_depth: Option<u32>,
+    /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) ablations: bool,
     /// Print JSON: an object, or an array if several experiments are given [default: text]
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,
     /// Write the report of one experiment as an HTML page to a file [default: text on standard output]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Fidelity {
+    /// Experiment files, or directories of which all *.toml files are taken; those without published figures are left out
+    #[arg(required = true, value_name = "EXPERIMENT.toml")]
+    pub(crate) experiments: Vec<PathBuf>,
+    /// Write the page to a file [default: standard output]
+    #[arg(short, long, value_name = "F.md")]
+    pub(crate) output: Option<PathBuf>,
+    /// Runs of each side [default: as in the experiment, or 5]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
+    pub(crate) runs: Option<u32>,
+    /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
+    #[arg(long, value_name = "X", value_parser = scale::parse)]
+    pub(crate) scale: Option<Scale>,
+    /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
+    #[arg(long)]
+    pub(crate) ablations: bool,
+    /// Write JSON [default: Markdown]
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

@@ -1,14 +1,16 @@
-//! `coreward domains`: the sched domains of a CPU.
+//! `coreward domains`: the sched domains of a CPU; and those of all CPUs after a run.
 
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use coreward_engine::Outcome;
 use coreward_machine::{DomainOptions, Machine, Topology, render_domains, render_schedstat_masks};
 use serde_json::{Value, json};
 
 use crate::cli;
 use crate::output;
 use crate::policy;
+use crate::setup::Host;
 
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
     let kernel = policy::kernel(policy::profile(&args.profile).map_err(anyhow::Error::msg)?);
@@ -22,13 +24,29 @@ pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
         relax_semantics: args.relax_semantics.map_or(names.relax_semantics(), Into::into),
         names,
     };
-    let topology = Topology::build(&machine, &options)?;
+    let topology = Topology::partitioned(&machine, &options, &args.partition)?;
     if args.json {
         return output::json(out, &domains(&topology, args.cpu)?);
     }
     out.write_all(render_domains(&topology, args.cpu, names).as_bytes())?;
     if args.schedstat {
         out.write_all(render_schedstat_masks(&topology, args.cpu).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes the domains of all CPUs as `grep . cpu*/*/*` prints them in debugfs, with the cost of
+/// newidle balance at the end of a run (ns), and the `avg_idle` and `max_idle_balance_cost` of
+/// each CPU, which the kernel has in `sched/debug`.
+pub(crate) fn write_state(out: &mut dyn Write, host: &Host, outcome: &Outcome) -> Result<()> {
+    let style = policy::kernel(host.policy.profile);
+    for (cpu, stat) in outcome.schedstat.iter().enumerate() {
+        out.write_all(render_domains(&host.topology, cpu, style).as_bytes())?;
+        for (index, domain) in stat.domains.iter().enumerate() {
+            writeln!(out, "cpu{cpu}/domain{index}/max_newidle_lb_cost:{}", domain.max_newidle_lb_cost)?;
+        }
+        writeln!(out, "cpu{cpu}/avg_idle:{}", stat.avg_idle)?;
+        writeln!(out, "cpu{cpu}/max_idle_balance_cost:{}", stat.max_idle_balance_cost)?;
     }
     Ok(())
 }

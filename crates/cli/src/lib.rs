@@ -9,10 +9,12 @@ mod domains;
 pub mod experiment;
 mod explain;
 mod features;
+mod fidelity;
 mod machines;
 mod output;
 mod parity;
 mod policy;
+mod prepared;
 mod record;
 mod report;
 mod run;
@@ -59,6 +61,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Features(args) => features::run(&args, out),
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
+        Command::Fidelity(args) => fidelity::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Parity(args) => parity::run(&args, out),
         Command::Record(args) => record::run(&args),

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use coreward_engine::{Outcome, Settings};
+use coreward_machine::Partition;
 use coreward_metrics::{Metric, Metrics};
 use coreward_policy::{Reason, TUNABLES};
 use coreward_workload::{Scale, Workload};
@@ -27,6 +28,9 @@ pub(crate) struct Report<'a> {
     /// The costs that do not have the machine's value.
     costs: Map<String, Value>,
     task_group_depth: u32,
+    /// As given, the workload's first; empty if the machine is not divided.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    partitions: &'a [Partition],
     seed: u64,
     scale: Value,
     metrics: &'a Metrics,
@@ -42,7 +46,7 @@ impl<'a> Report<'a> {
     pub(crate) fn new(
         host: &'a Host,
         workload: &'a Workload,
-        args: &Simulated,
+        args: &'a Simulated,
         outcome: &'a Outcome,
     ) -> Self {
         let policy = &host.policy;
@@ -56,6 +60,7 @@ impl<'a> Report<'a> {
             tunables: tunables.map(|(t, value)| (t.name.into(), value.into())).collect(),
             costs: policy.costs.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
             task_group_depth: host.task_group_depth,
+            partitions: &args.partition,
             seed: args.seed,
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
@@ -72,6 +77,7 @@ impl<'a> Report<'a> {
         writeln!(out, "workload  {}", self.workload)?;
         writeln!(out, "profile   {}", self.profile)?;
         let mut changed = self.policy.deviations();
+        changed.extend(self.partitions.iter().map(|partition| format!("partition={partition}")));
         if self.task_group_depth != Settings::LOGIN_SESSION_DEPTH {
             changed.push(format!("task_group_depth={}", self.task_group_depth));
         }

@@ -7,6 +7,7 @@ use coreward_engine::{NoTrace, Outcome};
 use coreward_workload::Workload;
 
 use crate::cli;
+use crate::domains;
 use crate::output::{self, OutputFile};
 use crate::report::Report;
 use crate::schedstat;
@@ -14,17 +15,25 @@ use crate::setup::{self, Host};
 use crate::tracefile::TraceFile;
 
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
-    if args.trace.is_some() && args.trace == args.schedstat {
-        bail!("--schedstat and --trace name the same file");
+    let files = [("--schedstat", &args.schedstat), ("--domains", &args.domains), ("--trace", &args.trace)];
+    for (index, (second, path)) in files.iter().enumerate() {
+        if let Some((first, _)) = files[..index].iter().find(|(_, other)| path.is_some() && other == path) {
+            bail!("{first} and {second} name the same file");
+        }
     }
     let (host, workload) = setup::from_args(&args.simulated)?;
     let schedstat = args.schedstat.as_deref().map(OutputFile::create).transpose()?;
+    let domains = args.domains.as_deref().map(OutputFile::create).transpose()?;
     let trace = args.trace.as_deref().map(OutputFile::create).transpose()?;
 
     let outcome = simulate(args, &host, &workload, trace)?;
     if let Some(mut file) = schedstat {
         let version = args.schedstat_version.unwrap_or(schedstat::version(host.policy.profile));
         schedstat::write(&mut file, version, &host, &outcome)?;
+        file.finish()?;
+    }
+    if let Some(mut file) = domains {
+        domains::write_state(&mut file, &host, &outcome)?;
         file.finish()?;
     }
     let report = Report::new(&host, &workload, &args.simulated, &outcome);

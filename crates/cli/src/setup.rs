@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use coreward_engine::{Outcome, Settings, Simulation, Trace};
-use coreward_machine::{DomainOptions, Machine, Topology};
+use coreward_machine::{DomainOptions, Machine, Partition, Topology};
 use coreward_policy::Tunable;
 use coreward_workload::Workload;
 
@@ -28,7 +28,19 @@ impl Host {
     ///
     /// # Errors
     /// The machine has no such level.
-    pub(crate) fn new(mut machine: Machine, policy: Policy) -> Result<Host> {
+    pub(crate) fn new(machine: Machine, policy: Policy) -> Result<Host> {
+        Host::partitioned(machine, policy, &[])
+    }
+
+    /// The same on a machine that is divided; the workload runs in the first partition.
+    ///
+    /// # Errors
+    /// The machine has no such level, or cannot be divided so.
+    pub(crate) fn partitioned(
+        mut machine: Machine,
+        policy: Policy,
+        partitions: &[Partition],
+    ) -> Result<Host> {
         for (name, value) in &policy.costs {
             machine.costs.set(name, *value).map_err(anyhow::Error::msg)?;
         }
@@ -40,7 +52,7 @@ impl Host {
             relax_semantics: names.relax_semantics(),
             names,
         };
-        let topology = Topology::build(&machine, &options)?;
+        let topology = Topology::partitioned(&machine, &options, partitions)?;
         Ok(Host {
             machine,
             topology,
@@ -85,7 +97,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     }
     let workload = coreward_workload::parse(&args.workload, args.scale)?;
     let machine = Machine::load(&args.machine).context("--machine")?;
-    let mut host = Host::new(machine, policy)?;
+    let mut host = Host::partitioned(machine, policy, &args.partition)?;
     host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;
     Ok((host, workload))

@@ -21,8 +21,8 @@ fn refused_option(options: &[&str], message: &str) {
     refused(&[&RUN[..], options].concat(), message);
 }
 
-const PRESETS: &str = "e5-2680v3-2s, epyc-7543-2s, epyc-9654-2s, hikey, juno-r0, pixel3, pixel3-phantom, power10, \
-                       xeon-60c-2s";
+const PRESETS: &str = "arm-2x4, e5-10c-2s, e5-2680v3-2s, epyc-7543-2s, epyc-7543-2s-nps1, epyc-9654-2s, epyc-zen4-2x128, hikey, \
+                       juno-r0, pixel3, pixel3-phantom, power10, power10-12c, power10-46c, thunderx2-2s, xeon-56c-2s, xeon-60c-2s";
 
 #[test]
 fn machines() {
@@ -215,7 +215,7 @@ fn experiments() {
         ("name", "nmae", "1: unknown field `nmae`, expected one of `name`, `title`, ".to_owned()),
         ("machine =", "#", "1: missing field `machine`".to_owned()),
         ("runtime_s", "runtime", "5: unknown variant `runtime`, expected one of `runtime_s`, ".to_owned()),
-        ("[[variant]]", "[[published]]", "10: unknown field `label`, expected one of `metric`, ".to_owned()),
+        ("[[variant]]", "[[published]]", "10: unknown field `label`, expected one of `id`, `case`, `variant`, `metric`, ".to_owned()),
         ("runs = 2", "runs = \"2\"", "4: invalid type: string \"2\", expected i64".to_owned()),
         ("runs = 2", "runs =", "4: ".to_owned()),
     ] {

@@ -143,9 +143,10 @@ fn explanations_are_of_what_was_asked_for() {
 /// Every option says what happens without it.
 #[test]
 fn help_mentions_the_defaults() {
-    for command in
-        ["machines", "topology", "domains", "features", "run", "compare", "explain", "parity", "record"]
-    {
+    for command in [
+        "machines", "topology", "domains", "features", "run", "compare", "fidelity", "explain", "parity",
+        "record",
+    ] {
         let help = stdout(&[command, "--help"]);
         let (_, options) = help.split_once("Options:\n").unwrap();
         // an option starts with two blanks and dashes; its text goes on in lines that start with more

@@ -131,3 +131,72 @@ fn a_target_that_cannot_be_written_is_refused_at_once() {
     }
     assert!(names(&dir).is_empty());
 }
+
+/// An experiment of two cases, in a directory of its own.
+const CASES: &str = r#"name = "cases"
+machine = "1n2l2c1t"
+runs = 2
+headline = ["runtime_s"]
+published = [
+    { id = "T-1", case = "small", metric = "runtime_s", delta_pct = 5, source = "a table" },
+    { id = "T-2", case = "large", variant = "c", metric = "runtime_s", statistic = "p75", delta_pct = 7, source = "a table" },
+]
+[baseline]
+label = "a"
+[[variant]]
+label = "b"
+sched_feat = ["WAKEUP_BIAS_PREV"]
+[[variant]]
+label = "c"
+[[case]]
+label = "small"
+workload = "hackbench -g 1 -f 2 -l 10 -T --pipe"
+[[case]]
+label = "large"
+workload = "hackbench -g 2 -f 2 -l 20 -T --pipe"
+runs = 3
+"#;
+
+#[test]
+fn cases_are_sections_of_the_report() {
+    let dir = directory("cases");
+    fs::create_dir_all(dir.join("b/c")).unwrap();
+    fs::write(dir.join("b/c/cases.toml"), CASES).unwrap();
+    fs::write(dir.join("a.toml"), EXPERIMENT).unwrap();
+    fs::write(dir.join("b/notes.txt"), "not an experiment").unwrap();
+    let report = stdout(&["compare", dir.to_str().unwrap()]);
+    let mut rest = report.as_str();
+    for part in [
+        "machine   1n2l2c1t\nworkload  hackbench -g 1 -f 2 ",
+        "runs      2 a side, from seed 1\nside      a: linux-6.12\n",
+        "\n\ne\n",
+        "\n\nmachine   1n2l2c1t\nside      a: linux-6.12\n",
+        "\nside      c: linux-6.12\n\ncase      small\nworkload  hackbench -g 1 -f 2 ",
+        "\nruns      2 a side, from seed 1\n\ncases: small\n",
+        "\nruntime_s |           -           -    5.00% |",
+        "T-1: a table\n\ncase      large\nworkload  hackbench -g 2 -f 2 ",
+        "\nruns      3 a side, from seed 1\n\ncases: large\n",
+        // variant c is the baseline
+        "\nruntime_s p75 |           -           -    7.00% |",
+        "    0.00% |   -7.00  c: T-2: a table\n",
+    ] {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("{part} is not in its place in\n{report}")).1;
+    }
+
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&["compare", dir.to_str().unwrap(), "--json"])).unwrap();
+    assert_eq!(json[0]["baseline"]["label"], "a");
+    assert_eq!(json[1]["experiment"], "cases");
+    assert_eq!(
+        (&json[1]["cases"][0]["case"], &json[1]["cases"][1]["case"]),
+        (&"small".into(), &"large".into())
+    );
+    assert_eq!(json[1]["cases"][1]["published"][0]["statistic"], "p75");
+    assert_eq!(json[1]["cases"][1]["published"].as_array().unwrap().len(), 1);
+
+    let page = dir.join("e.html");
+    let file = dir.join("b/c/cases.toml");
+    stdout(&["compare", file.to_str().unwrap(), "--html", page.to_str().unwrap()]);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<h1>small</h1>") && page.contains("<h1>large</h1>"));
+}

@@ -118,7 +118,8 @@ fn run_page(name: &str, dir: &Path) -> usize {
         let (ended, printed) = shell(dir, &format!("{line} {options}"));
         assert_eq!(ended, status, "{place}: {line}\n{printed}");
         if let Some(text) = blocks.get(i + 1).filter(|next| next.info == "text") {
-            let simulated = ["run", "compare", "explain"].contains(&line.split(' ').nth(1).unwrap_or(""));
+            let simulated =
+                ["run", "compare", "fidelity", "explain"].contains(&line.split(' ').nth(1).unwrap_or(""));
             if let Err(what) = shows(text.text, &printed, simulated) {
                 panic!("{name}:{}: {what}. {line} prints\n{printed}", text.line);
             }

@@ -3,7 +3,7 @@
 
 use crate::fair::Enqueue;
 use crate::sim::Simulation;
-use crate::task::State;
+use crate::task::{State, Task, WaitsIn};
 use coreward_policy::layout::{
     CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_DELAYED,
     TASK_INELIGIBLE,
@@ -31,8 +31,20 @@ impl Simulation<'_> {
         let next = &mut self.cpus[cpu].next_balance;
         *next = walk.next_balance.min(*next);
         let found = self.sys.newidle_end(&walk) && !self.cpus[cpu].rq.is_empty();
-        self.counters.time.newidle += self.local_now(cpu) - before;
+        self.account_newidle(cpu, self.local_now(cpu) - before);
         found
+    }
+
+    /// Counts the time of a newidle balance, by the system call that called schedule().
+    fn account_newidle(&mut self, cpu: usize, ns: u64) {
+        let time = &mut self.counters.time;
+        time.newidle += ns;
+        let blocked = |t: &&Task| t.state == State::Sleeping;
+        match self.cpus[cpu].curr.map(|t| &self.tasks[t as usize]).filter(blocked).map(|t| t.waits_in) {
+            Some(WaitsIn::Futex) => time.newidle_futex += ns,
+            Some(WaitsIn::Nanosleep) => time.newidle_nanosleep += ns,
+            Some(WaitsIn::Other) | None => {}
+        }
     }
 
     /// From the tick: balances the domains that are due, and sees that somebody balances for idle CPUs.
@@ -156,7 +168,7 @@ impl Simulation<'_> {
             self.note_queue_state(offered[i], src);
             let t = &self.tasks[offered[i] as usize];
             let running = self.cpus[src].curr == Some(offered[i]);
-            match self.sys.detach_task_step(env, &t.policy, &self.all_cpus, running) {
+            match self.sys.detach_task_step(env, &t.policy, &self.cpus_allowed, running) {
                 Detach::Skip => i += 1,
                 Detach::Take => {
                     self.detach_task(offered[i], src, by);
@@ -250,7 +262,7 @@ impl Simulation<'_> {
         }
         self.note_cache_cpu(task);
         let p = &self.tasks[task as usize].policy;
-        let may = self.sys.can_migrate_task(&mut env, p, &self.all_cpus, false);
+        let may = self.sys.can_migrate_task(&mut env, p, &self.cpus_allowed, false);
         self.sys.active_balance_done(&env, may);
         if !may {
             return false;

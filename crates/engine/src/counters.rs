@@ -24,6 +24,10 @@ pub(crate) struct TimeSpent {
     pub(crate) idle_exit: u64,
     /// newidle balance.
     pub(crate) newidle: u64,
+    /// Of this, when a task waited for a futex.
+    pub(crate) newidle_futex: u64,
+    /// Of this, when a task slept on a timer.
+    pub(crate) newidle_nanosleep: u64,
     /// Periodic balance.
     pub(crate) balance: u64,
     /// Searches for the LLC that a process prefers.
@@ -153,6 +157,7 @@ impl Counters {
         let switches = self.switches_voluntary + self.switches_involuntary;
         let migrations: u64 = self.migrations.iter().sum();
         let per_busy = |n: u64| if busy > 0.0 { n as f64 / busy } else { 0.0 };
+        let pct_busy = |ns: u64| if busy > 0.0 { 100.0 * s(ns) / busy } else { 0.0 };
         let us = |percent| self.latency.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3);
         let mut values = vec![
             (Metric::runtime_s, runtime),
@@ -175,6 +180,9 @@ impl Counters {
             (Metric::busy_s, busy),
             (Metric::idle_while_waiting_s, s(self.idle_while_waiting_ns)),
             (Metric::newidle_time_s, s(self.time.newidle)),
+            (Metric::newidle_pct, pct_busy(self.time.newidle)),
+            (Metric::newidle_futex_pct, pct_busy(self.time.newidle_futex)),
+            (Metric::newidle_nanosleep_pct, pct_busy(self.time.newidle_nanosleep)),
             (Metric::newidle_calls, self.newidle_calls as f64),
             (Metric::balance_time_s, s(self.time.balance)),
             (Metric::balance_pulled_tasks, self.pulled_tasks as f64),

@@ -31,6 +31,9 @@ pub(crate) struct Cpu {
     pub(crate) lock: Lock,
     /// Remote wakeups queued for this CPU (rq->ttwu_pending).
     pub(crate) wakelist: Vec<u32>,
+    /// The task that it switches away from, and when that will be off it (on_cpu).
+    pub(crate) leaving: Option<u32>,
+    pub(crate) left_at: u64,
     pub(crate) need_resched: bool,
     /// This CPU is to balance for the idle ones.
     pub(crate) nohz_kicked: bool,
@@ -67,6 +70,8 @@ impl Cpu {
             pending: Work::default(),
             lock: Lock::default(),
             wakelist: Vec::new(),
+            leaving: None,
+            left_at: 0,
             need_resched: false,
             nohz_kicked: false,
             tick_at: NEVER,

@@ -4,7 +4,7 @@ use crate::channel::{Side, Transfer};
 use crate::cpu::Activity;
 use crate::segment::Work;
 use crate::sim::Simulation;
-use crate::task::State;
+use crate::task::{State, WaitsIn};
 use coreward_policy::Feature;
 use coreward_workload::Op;
 use std::cmp::Reverse;
@@ -126,7 +126,7 @@ impl Simulation<'_> {
             Op::Poll { channel } => {
                 if self.channels[channel as usize].is_empty() {
                     self.channels[channel as usize].pollers.push(id);
-                    return self.block(task);
+                    return self.block(task, WaitsIn::Other);
                 }
             }
             Op::Sleep { ns } => {
@@ -142,7 +142,7 @@ impl Simulation<'_> {
             Op::WaitChildren => {
                 if self.tasks[task].live_children > 0 {
                     self.tasks[task].waits_for_children = true;
-                    return self.block(task);
+                    return self.block(task, WaitsIn::Other);
                 }
             }
             Op::MarkStart => self.mark_start(),
@@ -166,12 +166,13 @@ impl Simulation<'_> {
     pub(crate) fn sleep_until(&mut self, at: u64, id: u32) -> bool {
         self.sleepers.push(Reverse((at, id)));
         self.reprogram_sleepers();
-        self.block(id as usize)
+        self.block(id as usize, WaitsIn::Nanosleep)
     }
 
     /// The task waits in the kernel for somebody to wake it.
-    pub(crate) fn block(&mut self, task: usize) -> bool {
+    pub(crate) fn block(&mut self, task: usize, waits_in: WaitsIn) -> bool {
         self.tasks[task].in_syscall = true;
+        self.tasks[task].waits_in = waits_in;
         self.tasks[task].state = State::Sleeping;
         false
     }
@@ -263,7 +264,7 @@ impl Simulation<'_> {
         let channel = &mut self.channels[ch];
         channel.wait_lock[side as usize].release(at);
         channel.waiting(side).push_back(id);
-        self.block(id as usize)
+        self.block(id as usize, WaitsIn::Other)
     }
 
     fn exit(&mut self, cpu: usize, id: u32) {

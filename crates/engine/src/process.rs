@@ -31,7 +31,7 @@ impl Processes {
         features.iter().any(|f| sys.sched_feat(*f)).then(|| {
             Box::new(Processes {
                 list: Vec::new(),
-                llc_counts: vec![0; machine.nr_llcs() * machine.nr_cpus()],
+                llc_counts: vec![0; sys.nr_llcs as usize * machine.nr_cpus()],
                 written_by: (0..machine.nr_cpus()).collect(),
                 numa_balancing: machine.distances.len() > 1,
             })

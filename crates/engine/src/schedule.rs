@@ -31,6 +31,7 @@ impl Simulation<'_> {
     /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
     pub(crate) fn schedule(&mut self, cpu: usize) {
         self.lock_rq(cpu, cpu);
+        self.charge_work(cpu, self.costs.pick_next_ns);
         self.schedstat[cpu].sched_count += 1;
         self.cpus[cpu].need_resched = false;
         self.update_curr(cpu);
@@ -112,6 +113,7 @@ impl Simulation<'_> {
         self.set_next_task(cpu, next);
         self.count_switch(cpu, prev, Some(next));
         self.charge_work(cpu, self.costs.context_switch_ns);
+        self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
         self.refill_caches(cpu, next);
         let start_ns = std::mem::take(&mut self.tasks[next as usize].start_ns);
@@ -132,9 +134,7 @@ impl Simulation<'_> {
     }
 
     fn set_next_task(&mut self, cpu: usize, next: u32) {
-        if self.cpus[cpu].activity == Activity::Waking {
-            self.sys.cpu[cpu].curr_is_idle = 0;
-        }
+        self.sys.cpu[cpu].curr_is_idle = 0;
         if self.update_load_avg(cpu, next, true, false) {
             self.update_tg_load_avg(cpu, cpu);
         }
@@ -204,7 +204,16 @@ impl Simulation<'_> {
             self.count_switch(cpu, Some(prev), None);
             self.charge_work(cpu, self.costs.context_switch_ns);
         }
+        self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
         self.begin_segment(cpu, Activity::GoingIdle, Work::default());
+    }
+
+    /// `prev` is off the CPU when the switch, which has just been charged, is done (finish_task).
+    fn switch_from(&mut self, cpu: usize, prev: Option<u32>) {
+        let at = self.local_now(cpu);
+        let c = &mut self.cpus[cpu];
+        c.leaving = prev;
+        c.left_at = at;
     }
 }

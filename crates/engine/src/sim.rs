@@ -128,7 +128,8 @@ pub struct Simulation<'a> {
     pub(crate) rng: Pcg64Mcg,
     /// What the idle task of each CPU is to the policy, as a waker.
     pub(crate) swappers: Vec<PolicyTask>,
-    pub(crate) all_cpus: CpuMask,
+    /// The CPUs that tasks may use.
+    pub(crate) cpus_allowed: CpuMask,
     pub(crate) nohz_idle: CpuMask,
     pub(crate) nohz_next_balance: u64,
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
@@ -164,7 +165,8 @@ pub(crate) struct Measured {
 }
 
 impl<'a> Simulation<'a> {
-    /// Prepares a run. `topology` has to be built from `machine`.
+    /// Prepares a run. `topology` has to be built from `machine`. The workload runs in the
+    /// first partition; the CPUs of others stay idle, and do not balance for it.
     ///
     /// # Errors
     /// The machine has more domains than the policy has room for.
@@ -183,7 +185,7 @@ impl<'a> Simulation<'a> {
                 Cpu::new(siblings, START_NS, u64::from(machine.cpus[cpu].capacity))
             })
             .collect();
-        let all_cpus = CpuMask { bits: *machine.all_cpus().words() };
+        let cpus_allowed = CpuMask { bits: *topology.partitions[0].words() };
         // sysctl_sched_tunable_scaling, logarithmic: 1 + log2 of at most 8 CPUs
         let scale = u64::from(1 + nr_cpus.min(8).ilog2());
         let schedstat = (0..nr_cpus)
@@ -213,8 +215,8 @@ impl<'a> Simulation<'a> {
             trace,
             rng: Pcg64Mcg::seed_from_u64(settings.seed),
             swappers: vec![PolicyTask::default(); nr_cpus],
-            all_cpus,
-            nohz_idle: all_cpus,
+            cpus_allowed,
+            nohz_idle: cpus_allowed,
             nohz_next_balance: 0,
             sleepers: BinaryHeap::new(),
             base_slice_ns: sys.tunable(Tunable::base_slice_ns) as u64 * scale,
@@ -222,7 +224,7 @@ impl<'a> Simulation<'a> {
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),
             nr_live: 0,
-            nr_idle: nr_cpus as u64,
+            nr_idle: topology.partitions[0].len() as u64,
             nr_waiting: 0,
             conservation_at: START_NS,
             marked_start: None,
@@ -245,7 +247,8 @@ impl<'a> Simulation<'a> {
 
     /// The first task begins on a CPU of the machine, as if a shell there had started it.
     fn start(&mut self) {
-        let cpu = self.random(self.cpus.len() as u32) as usize;
+        let allowed: Vec<usize> = self.allowed().collect();
+        let cpu = allowed[self.random(allowed.len() as u32) as usize];
         let task = self.new_task(0, 0, true, None, cpu);
         self.wake_up_new_task(task, cpu);
         self.after_interrupt(cpu);
@@ -309,6 +312,7 @@ impl<'a> Simulation<'a> {
     fn outcome(mut self) -> Outcome {
         let events = self.events_before + self.counters.sim_events();
         let measured = self.measured.take().unwrap_or_else(|| self.measure());
+        self.save_newidle_costs();
         Outcome {
             metrics: measured.metrics,
             reasons: measured.reasons,
@@ -316,6 +320,16 @@ impl<'a> Simulation<'a> {
             events,
             schedstat: self.schedstat,
             end_ns: self.now - START_NS,
+        }
+    }
+
+    fn save_newidle_costs(&mut self) {
+        for (cpu, stat) in self.schedstat.iter_mut().enumerate() {
+            stat.avg_idle = self.sys.cpu[cpu].avg_idle;
+            stat.max_idle_balance_cost = self.sys.cpu[cpu].max_idle_balance_cost;
+            for (domain, sd) in stat.domains.iter_mut().zip(&self.sys.cpu_sd[cpu]) {
+                domain.max_newidle_lb_cost = sd.max_newidle_lb_cost;
+            }
         }
     }
 
@@ -365,9 +379,14 @@ impl<'a> Simulation<'a> {
         self.steady_from != u64::MAX
     }
 
-    /// All CPUs in a random order.
+    /// The CPUs that tasks may use.
+    fn allowed(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.cpus.len()).filter(|cpu| self.cpus_allowed.bits[cpu / 64] >> (cpu % 64) & 1 == 1)
+    }
+
+    /// These CPUs in a random order.
     fn shuffled_cpus(&mut self) -> Vec<usize> {
-        let mut cpus: Vec<usize> = (0..self.cpus.len()).collect();
+        let mut cpus: Vec<usize> = self.allowed().collect();
         for i in (1..cpus.len()).rev() {
             cpus.swap(i, self.random(i as u32 + 1) as usize);
         }
@@ -492,12 +511,13 @@ impl<'a> Simulation<'a> {
             Some(p) if !process => self.tasks[p as usize].process,
             _ => id,
         };
-        let mut task = Task::new(id, program, base, process, parent, cpu, self.cpus.len() as u32);
+        let allowed = self.allowed().count() as u32;
+        let mut task = Task::new(id, program, base, process, parent, cpu, allowed);
         let weight = weight_of_nice(self.workload.attributes(program).nice);
         task.policy.weight = weight;
         task.se.weight = weight;
         task.policy.max_allowed_capacity =
-            self.sys.cpu[..self.cpus.len()].iter().map(|c| c.capacity_orig).max().unwrap_or(1024);
+            self.allowed().map(|cpu| self.sys.cpu[cpu].capacity_orig).max().unwrap_or(1024);
         task.start_ns = match parent {
             None => 0,
             Some(_) if process == id => self.costs.fork_start_ns,

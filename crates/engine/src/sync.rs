@@ -5,6 +5,7 @@ use crate::cpu::Activity;
 use crate::segment::{Segment, Work};
 use crate::shared::{Futex, MAX_REQUESTS, MutexState};
 use crate::sim::Simulation;
+use crate::task::WaitsIn;
 use coreward_workload::Op;
 
 /// A locked instruction on a line that the core has, in ns.
@@ -202,7 +203,7 @@ impl Simulation<'_> {
     fn futex_wait(&mut self, cpu: usize, id: u32, on: On) -> bool {
         self.futex_call(cpu, on);
         self.futex(on).waiters.push_back(id);
-        self.block(id as usize)
+        self.block(id as usize, WaitsIn::Futex)
     }
 
     /// Calls the kernel to wake up to `n` who wait.

@@ -5,6 +5,7 @@ use coreward_policy::layout::{
     MASK_WORDS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NONE, SD_BALANCE_NEWIDLE, SD_BALANCE_WAKE,
 };
 use coreward_policy::{CpuMask, CpuSd, Domain, Feature, Group, Llc, System, Tunable};
+use std::collections::BTreeSet;
 
 /// A machine that the policy has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,18 +52,22 @@ pub(crate) fn build(
     let mut sys = System::default();
     sys.nr_cpus = machine.nr_cpus() as u32;
     sys.mask_words = machine.nr_cpus().div_ceil(64).min(MASK_WORDS) as u32;
-    sys.nr_llcs = machine.nr_llcs() as u32;
+    let llc_of = llcs(machine, topology);
+    sys.nr_llcs = llc_of.iter().max().map_or(0, |last| last + 1);
     sys.tick_ns = 1_000_000_000 / machine.hz;
-    sys.max_cpu_capacity = machine.cpus.iter().map(|cpu| cpu.capacity).max().unwrap_or(0);
+    // of the root domain in which tasks run
+    let capacities = topology.partitions[0].iter().map(|cpu| machine.cpus[cpu].capacity);
+    sys.max_cpu_capacity = capacities.max().unwrap_or(0);
     sys.features = settings.features;
     sys.tunable = settings.tunables;
-    let first_group = add_domains(&mut sys, machine, topology);
-    add_llcs(&mut sys, machine);
-    for cpu in 0..machine.nr_cpus() {
+    let first_group = add_domains(&mut sys, topology, &llc_of);
+    add_llcs(&mut sys, machine, &llc_of);
+    for (cpu, &llc) in llc_of.iter().enumerate() {
         let levels = topology.cpu_domains[cpu].len();
         if levels > MAX_LEVELS {
             return Err(TooLarge::Levels(levels));
         }
+        sys.cpu[cpu].llc = llc;
         add_cpu(&mut sys, machine, topology, &first_group, cpu);
         if sys.sched_feat(Feature::WAKE_CAP) {
             balance_wakeups(&mut sys, cpu);
@@ -74,15 +79,24 @@ pub(crate) fn build(
     Ok(sys)
 }
 
+/// The last-level cache of each CPU as its domains show it (`sd_llc_id`): what CPUs of different
+/// partitions share counts as two.
+fn llcs(machine: &Machine, topology: &Topology) -> Vec<u32> {
+    let partition = |cpu| topology.partitions.iter().position(|cpus| cpus.contains(cpu));
+    let labels: Vec<_> = (0..machine.nr_cpus()).map(|cpu| (partition(cpu), machine.cpus[cpu].llc)).collect();
+    let ids: Vec<_> = labels.iter().collect::<BTreeSet<_>>().into_iter().collect();
+    labels.iter().map(|label| ids.partition_point(|id| *id < label) as u32).collect()
+}
+
 /// Copies domains, and each domain's groups one after the other; returns where each domain's start.
-fn add_domains(sys: &mut System, machine: &Machine, topology: &Topology) -> Vec<u32> {
+fn add_domains(sys: &mut System, topology: &Topology, llc_of: &[u32]) -> Vec<u32> {
     let mut next = 0;
     let mut first_group = Vec::new();
     for (i, d) in topology.domains.iter().enumerate() {
         // what places wakeups by load follows WAKE_CAP, whatever kernel the domains are of
         let flags = (d.flags & !SdFlags::BALANCE_WAKE).bits();
         let llc = if d.flags.contains(SdFlags::SHARE_LLC) {
-            d.span.first().map_or(NONE, |cpu| machine.cpus[cpu].llc as u32)
+            d.span.first().map_or(NONE, |cpu| llc_of[cpu])
         } else {
             NONE
         };
@@ -125,16 +139,17 @@ fn add_domains(sys: &mut System, machine: &Machine, topology: &Topology) -> Vec<
     first_group
 }
 
-fn add_llcs(sys: &mut System, machine: &Machine) {
-    for cpu in &machine.cpus {
-        sys.llc[cpu.llc].weight += 1;
-        sys.llc[cpu.llc].domain = NONE;
+fn add_llcs(sys: &mut System, machine: &Machine, llc_of: &[u32]) {
+    for (cpu, &llc) in machine.cpus.iter().zip(llc_of) {
+        let l = &mut sys.llc[llc as usize];
+        l.weight += 1;
+        l.domain = NONE;
+        l.bytes = machine.llc_bytes[cpu.llc];
     }
-    for llc in 0..machine.nr_llcs() {
+    for llc in 0..sys.nr_llcs as usize {
         let weight = sys.llc[llc].weight;
         // an idle machine: everything may be looked at, and every core is idle
-        sys.llc[llc] =
-            Llc { has_idle_cores: 1, nr_idle_scan: weight, bytes: machine.llc_bytes[llc], ..sys.llc[llc] };
+        sys.llc[llc] = Llc { has_idle_cores: 1, nr_idle_scan: weight, ..sys.llc[llc] };
     }
 }
 
@@ -161,7 +176,6 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     let rq = &mut sys.cpu[cpu];
     rq.capacity_orig = place.capacity;
     rq.capacity = place.capacity;
-    rq.llc = place.llc as u32;
     rq.core = smt.first().unwrap_or(cpu) as u32;
     rq.node = place.node as i32;
     rq.curr_is_idle = 1;
@@ -186,7 +200,8 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
             ..CpuSd::default()
         };
         if d.flags.contains(SdFlags::SHARE_LLC) {
-            sys.llc[place.llc].domain = domain as u32;
+            let llc = sys.cpu[cpu].llc as usize;
+            sys.llc[llc].domain = domain as u32;
         }
         if d.flags.contains(SdFlags::CLUSTER) {
             sys.cluster_present = 1;

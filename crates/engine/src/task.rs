@@ -22,6 +22,16 @@ pub(crate) enum State {
     Dead,
 }
 
+/// The system call in which a task waits for something, as a profile of its CPU would show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WaitsIn {
+    /// Pipes, sockets, children.
+    #[default]
+    Other,
+    Futex,
+    Nanosleep,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Loop {
     body: u32,
@@ -51,6 +61,8 @@ pub(crate) struct Task {
     depth: u8,
     /// The current op has entered the kernel and blocked there.
     pub(crate) in_syscall: bool,
+    /// Where it waits, or did last.
+    pub(crate) waits_in: WaitsIn,
     /// Bytes of the current message that went through.
     pub(crate) done_bytes: u32,
     /// What it keeps for ops on what tasks share.
@@ -125,6 +137,7 @@ impl Task {
             loops: [Loop::default(); MAX_DEPTH],
             depth: 0,
             in_syscall: false,
+            waits_in: WaitsIn::default(),
             done_bytes: 0,
             sync: SyncState::default(),
             left: None,

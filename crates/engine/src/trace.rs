@@ -1,5 +1,5 @@
 //! What an observer of a run sees: the events that tracepoints would fire on,
-//! and the counters that `/proc/schedstat` would show.
+//! and the counters that `/proc/schedstat` and debugfs would show.
 
 use coreward_policy::Decision;
 
@@ -38,7 +38,7 @@ impl Trace for NoTrace {
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
 }
 
-/// A CPU's counters as `/proc/schedstat` has them.
+/// A CPU's counters as `/proc/schedstat` has them, and what it has learnt of newidle balance.
 #[derive(Clone, Debug, Default)]
 pub struct CpuSchedstat {
     /// Calls of schedule().
@@ -55,6 +55,11 @@ pub struct CpuSchedstat {
     pub run_delay: u64,
     /// Time slices run here.
     pub pcount: u64,
+    /// How long the CPU is idle at a time, in the end, ns.
+    pub avg_idle: u64,
+    /// The highest cost of one newidle balance of the CPU, in the end, ns: avg_idle goes up to
+    /// twice that.
+    pub max_idle_balance_cost: u64,
     /// Its domains, lowest first.
     pub domains: Vec<DomainSchedstat>,
 }
@@ -82,4 +87,6 @@ pub struct DomainSchedstat {
     pub ttwu_move_affine: u64,
     /// Wakeups of tasks last run elsewhere in this domain.
     pub ttwu_wake_remote: u64,
+    /// The highest cost of a newidle balance of the domain, decayed, in the end, ns.
+    pub max_newidle_lb_cost: u64,
 }

@@ -41,7 +41,7 @@ impl Simulation<'_> {
         self.tasks[task as usize].woken_at = Some(self.now);
         if self.tasks[task as usize].delayed {
             self.ttwu_runnable(task, cpu);
-        } else {
+        } else if !self.ttwu_on_cpu(task, cpu) {
             let prev = self.tasks[task as usize].cpu;
             let flags = WF_TTWU | if sync { WF_SYNC } else { 0 };
             let target = self.select_task_rq(task, cpu, prev, flags);
@@ -61,6 +61,31 @@ impl Simulation<'_> {
         self.counters.time.wakeup += self.local_now(cpu) - before;
     }
 
+    /// The task may have blocked just now, so that its CPU is still switching away from it. Then it is
+    /// queued there without further ado if that may be done from afar (true), or the waker spins
+    /// until the switch is done.
+    fn ttwu_on_cpu(&mut self, task: u32, cpu: usize) -> bool {
+        let prev = self.tasks[task as usize].cpu;
+        let c = &self.cpus[prev];
+        let left = c.left_at.saturating_sub(self.local_now(cpu));
+        if c.leaving != Some(task) || prev == cpu {
+            return false;
+        }
+        if left > 0 && self.feature(Feature::TTWU_QUEUE_IDLE) && self.ttwu_queue_cond(prev, cpu) {
+            self.trace_waking(task, cpu, prev, false);
+            self.count_ttwu(cpu, prev);
+            self.tasks[task as usize].state = State::Waking;
+            self.ttwu_queue_wakelist(task, prev, cpu);
+            return true;
+        }
+        if c.activity == Activity::GoingIdle {
+            // when the decision is made the switch to idle is done, its event comes later
+            self.sys.cpu[prev].curr_is_idle = 1;
+        }
+        self.charge_stall(cpu, left);
+        false
+    }
+
     /// Has the policy choose a CPU, and charges `cpu` for what it looked at.
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
         self.note_cache_cpu(task);
@@ -78,11 +103,16 @@ impl Simulation<'_> {
         let d: Decision = match curr {
             Some(curr) => {
                 let (p, waker) = two_of(&mut self.tasks, task as usize, curr as usize);
-                self.sys.select_task_rq_fair(&request, &mut p.policy, Some(&mut waker.policy), &self.all_cpus)
+                self.sys.select_task_rq_fair(
+                    &request,
+                    &mut p.policy,
+                    Some(&mut waker.policy),
+                    &self.cpus_allowed,
+                )
             }
             None => {
                 let p = &mut self.tasks[task as usize].policy;
-                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), &self.all_cpus)
+                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), &self.cpus_allowed)
             }
         };
         self.counters.record(&d);
@@ -135,13 +165,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// Should the target do the queueing itself? Yes across caches, and if it is idle.
+    /// Should the target do the queueing itself? Yes across caches, and later kernels if it is idle.
     fn ttwu_queue_cond(&self, target: usize, cpu: usize) -> bool {
         if !self.feature(Feature::TTWU_QUEUE) {
             return false;
         }
-        self.distances.between(target, cpu) > Distance::Llc
-            || (target != cpu && self.sys.cpu[target].nr_running == 0)
+        let idle = self.feature(Feature::TTWU_QUEUE_IDLE) && self.sys.cpu[target].nr_running == 0;
+        self.distances.between(target, cpu) > Distance::Llc || (target != cpu && idle)
     }
 
     fn ttwu_queue_wakelist(&mut self, task: u32, target: usize, cpu: usize) {

@@ -85,6 +85,7 @@ fn cases() -> Vec<Case> {
         case("mlp_pct", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 100, 400),
         case("smt_pct", Setup::free("1c2t", spinners(2, 10 * MS)), M::runtime_s, Down, 100, 150),
         case("context_switch_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
+        case("pick_next_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
         case("syscall_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("wakeup_ns", messages("2c"), M::wakeup_time_s, Up, 0, 1000),
         case("enqueue_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
@@ -160,7 +161,7 @@ fn a_cost_is_charged_once_for_each_thing_that_it_is_for() {
     let syscalls = extra("syscall_ns", 1000) / 1000;
     assert!((200..=400).contains(&syscalls), "{syscalls}");
     // two wakeups a round, each in the way of the one who waits for it
-    for name in ["wakeup_ns", "context_switch_ns", "enqueue_ns"] {
+    for name in ["wakeup_ns", "context_switch_ns", "pick_next_ns", "enqueue_ns"] {
         let times = extra(name, 1000) as f64 / 1000.0;
         assert!((190.0..=300.0).contains(&times), "{name}: {times}");
     }

@@ -126,6 +126,7 @@ fn a_wakeup_takes_what_its_parts_take() {
         ("wakeup_ns", 2000, 1),
         ("enqueue_ns", 3000, 1),
         ("context_switch_ns", 4000, 1),
+        ("pick_next_ns", 5000, 1),
     ];
     for (name, ns, most) in parts {
         let r = Setup::free("1c", single(&[sleep(MS)])).cost(name, ns).run();

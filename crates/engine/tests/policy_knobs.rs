@@ -70,6 +70,7 @@ const NOT_SIMULATED: [&str; 4] =
 fn feature_case(name: &str) -> Option<Setup> {
     Some(match name {
         "WAKEUP_BIAS_PREV" => crowd("4c").profile("linux-6.5"),
+        "UTIL_FITS_CAPACITY" | "SELECT_BIAS_PREV" => crowd("4c").profile("linux-6.5"),
         // the bias looks at estimates
         "UTIL_EST" => biased(),
         // an idle previous CPU of another cache, and a waker that will sleep
@@ -79,6 +80,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         "WA_BIAS" => long_crowd(),
         // the scan limit is learnt by periodic balance of a whole cache
         "SIS_UTIL" => Setup::new("2l2c", uneven()),
+        "TTWU_QUEUE_IDLE" => crowd("4c"),
         "TTWU_QUEUE" => Setup::new("2l2c", ping_pong(200, 30_000)),
         "WAKEUP_PREEMPTION" => crowd("1c"),
         "EEVDF" => cfs(crowd("1c")),
@@ -109,6 +111,9 @@ fn feature_case(name: &str) -> Option<Setup> {
         // misfits on little cores, and big cores that are half busy
         "ASYM_LB" => asymmetric("4l2c2t", spinners(14, 60_000_000)),
         "IDLEST_BY_LOAD" => crowd("2l4c2t"),
+        "WA_EFFECTIVE_LOAD" => crowd("2l4c2t").profile("linux-4.8"),
+        // a cost is first decayed after a second
+        "NEWIDLE_COST_DECAY" => Setup::new("4c", restless(6, 100_000, 100_000, 8000)),
         // threads are forked one after the other and soon sleep
         "IDLEST_LOAD_AVG" => crowd("2l4c2t").profile("linux-4.8"),
         // wakeups of tasks that are too big for a little core
@@ -220,10 +225,6 @@ fn knobs_do_what_they_are_for() {
 
     let (without, with) = switched(crowd("2l4c2t"), "TG_LOAD_AVG_RATELIMIT", Metric::tg_load_avg_wait_s);
     assert!(with < without / 2.0, "the group's line is left alone: {with} s, {without} s");
-
-    let full = Setup::new("4c", hackbench("-g 1 -f 2 -l 3000 -T --pipe"));
-    let (without, with) = switched(full, "PIPE_WAKE_WHILE_FULL", Metric::wakeups);
-    assert!(with > without, "writers wake in vain: {with}, {without}");
 
     let granularity = |ns| cfs(crowd("1c")).tunable("wakeup_granularity_ns", ns);
     let (wide, none) = pair(granularity(20_000_000), granularity(0), Metric::context_switches_involuntary);

@@ -38,8 +38,8 @@ mod xml;
 pub use costs::{CostField, Costs};
 pub use cpuset::{CpuSet, MAX_CPUS};
 pub use domains::{
-    BUSY_FACTOR, Domain, DomainOptions, Group, KernelStyle, RelaxError, RelaxSemantics, SdFlags, Topology,
-    render_domains, render_schedstat_masks,
+    Domain, DomainOptions, Group, KernelStyle, Partition, PartitionError, RelaxError, RelaxSemantics,
+    SdFlags, Topology, render_domains, render_schedstat_masks,
 };
 pub use error::MachineError;
 pub use machine::{Arch, CAPACITY_SCALE, Caches, Cpu, IdleState, LOCAL_DISTANCE, MAX_NODES, Machine};

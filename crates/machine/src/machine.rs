@@ -183,7 +183,7 @@ impl Machine {
         if spec.starts_with(|c: char| c.is_ascii_digit()) {
             return Self::from_shorthand(spec);
         }
-        let presets = presets::list().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let presets: Vec<_> = presets::names().collect();
         Err(MachineError::Unknown { spec: spec.to_owned(), presets: presets.join(", ") })
     }
 

@@ -12,16 +12,29 @@ macro_rules! presets {
 }
 
 presets![
+    "arm-2x4",
+    "e5-10c-2s",
     "e5-2680v3-2s",
     "epyc-7543-2s",
+    "epyc-7543-2s-nps1",
     "epyc-9654-2s",
+    "epyc-zen4-2x128",
     "hikey",
     "juno-r0",
     "pixel3",
     "pixel3-phantom",
     "power10",
+    "power10-12c",
+    "power10-46c",
+    "thunderx2-2s",
+    "xeon-56c-2s",
     "xeon-60c-2s",
 ];
+
+/// The names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PRESETS.iter().map(|(name, _)| *name)
+}
 
 /// The preset of this name, if there is one.
 pub(crate) fn load(name: &str) -> Option<Result<Machine, MachineError>> {

@@ -9,8 +9,20 @@ pub(crate) enum Numbering {
     /// First thread of every core, then all second threads: x86 servers on bare metal.
     #[default]
     CoresFirst,
-    /// The threads of a core are neighbours: POWER, virtual machines.
+    /// The threads of a core are neighbours: virtual machines.
     ThreadsAdjacent,
+    /// The threads of two cores take turns: the small cores of POWER, which are the even and
+    /// the odd threads of a big one. There is an even number of cores.
+    CoresAlternate,
+}
+
+impl Numbering {
+    /// All of them, by their names in machine files.
+    pub(crate) const ALL: [(&str, Self); 3] = [
+        ("cores-first", Self::CoresFirst),
+        ("threads-adjacent", Self::ThreadsAdjacent),
+        ("cores-alternate", Self::CoresAlternate),
+    ];
 }
 
 /// A regular machine; every factor is at least 1 and their product at most [`MAX_CPUS`].
@@ -77,6 +89,7 @@ impl Shape {
             let core = match numbering {
                 Numbering::CoresFirst => cpu % cores,
                 Numbering::ThreadsAdjacent => cpu / self.threads,
+                Numbering::CoresAlternate => cpu / (2 * self.threads) * 2 + cpu % 2,
             };
             let llc = core / self.cores;
             Place {

@@ -11,6 +11,7 @@ use toml::{Spanned, Value};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::machine::{Arch, IdleState, Machine, Place, flat_distances};
+use crate::presets;
 use crate::shape::{Numbering, Shape};
 
 type Figure = Spanned<Value>;
@@ -21,6 +22,7 @@ type Result<T> = std::result::Result<T, MachineError>;
 struct File {
     name: Option<Figure>,
     description: Option<Figure>,
+    like: Option<Figure>,
     arch: Option<Figure>,
     shape: Option<Figure>,
     numbering: Option<Figure>,
@@ -71,13 +73,15 @@ pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
         reader.error(offset, error.message().replace('\n', " "))
     })?;
     let mut machine = reader.cpus(&file)?;
+    let inherited = reader.like(&file, &mut machine)?;
     reader.header(&file, &mut machine)?;
     reader.distances(&file, &mut machine)?;
     reader.capacities(&file, &mut machine)?;
     reader.caches(&file, &mut machine)?;
     reader.costs(&file, &mut machine)?;
     reader.idle_states(&file, &mut machine)?;
-    machine.sources = file.sources;
+    machine.sources = inherited;
+    machine.sources.extend(file.sources);
     machine.sources.append(&mut reader.sources);
     machine.validate(path)?;
     Ok(machine)
@@ -242,9 +246,11 @@ impl Reader<'_> {
         }
         let mut numbering = Numbering::default();
         if let Some(figure) = &file.numbering {
-            let words =
-                [("cores-first", Numbering::CoresFirst), ("threads-adjacent", Numbering::ThreadsAdjacent)];
-            numbering = self.choice("numbering", figure, &words)?;
+            numbering = self.choice("numbering", figure, &Numbering::ALL)?;
+            if numbering == Numbering::CoresAlternate && shape.cpus() / shape.threads % 2 != 0 {
+                let what = "numbering is `cores-alternate`, which goes with an even number of cores";
+                return Err(self.wrong(figure, what));
+            }
         }
         Ok(shape.places(packages, cluster, numbering))
     }
@@ -325,6 +331,36 @@ impl Reader<'_> {
             (*core, Place { core: 0, cluster, llc, package, node })
         };
         Ok(cores.iter().map(place).collect())
+    }
+
+    /// Takes from another preset what a file leaves out, but for the CPUs and the distances.
+    /// Returns the sources of what it took.
+    fn like(&mut self, file: &File, machine: &mut Machine) -> Result<BTreeMap<String, String>> {
+        let Some(figure) = &file.like else {
+            return Ok(BTreeMap::new());
+        };
+        let name = self.text("like", figure)?;
+        let Some(other) = presets::load(name) else {
+            let names: Vec<_> = presets::names().collect();
+            return Err(self.wrong(figure, format!("like is `{name}`, allowed are {}", names.join(", "))));
+        };
+        let other = other?;
+        machine.arch = other.arch;
+        machine.hz = other.hz;
+        machine.reclaim_distance = other.reclaim_distance;
+        machine.caches = other.caches;
+        machine.costs = other.costs;
+        machine.idle_states = other.idle_states;
+        let taken = |path: &str| match path.split_once('.').unwrap_or((path, "")) {
+            ("caches", name) => !file.caches.contains_key(name),
+            ("costs", name) => !file.costs.contains_key(name),
+            ("idle", _) => file.idle.is_none(),
+            ("arch", _) => file.arch.is_none(),
+            ("hz", _) => file.hz.is_none(),
+            ("reclaim_distance", _) => file.reclaim_distance.is_none(),
+            _ => false,
+        };
+        Ok(other.sources.into_iter().filter(|(path, _)| taken(path)).collect())
     }
 
     fn header(&mut self, file: &File, machine: &mut Machine) -> Result<()> {

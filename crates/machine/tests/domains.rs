@@ -174,6 +174,41 @@ fn power10_llc_is_a_small_core() {
     assert_eq!((group.weight, group.cores), (4, 1));
 }
 
+/// The machines of published results: names, levels and widths of CPU 0's domains.
+#[test]
+fn domains_of_published_machines() {
+    let rows = |spec: &str| -> Vec<(&'static str, u32, usize)> {
+        let topology = build(spec);
+        topology.domains_of(0).map(|d| (d.name, d.level, d.span.len())).collect()
+    };
+    assert_eq!(rows("arm-2x4"), [("MC", 2, 4), ("PKG", 3, 8)]);
+    assert_eq!(rows("e5-10c-2s"), [("SMT", 0, 2), ("MC", 2, 20), ("NUMA", 5, 40)]);
+    assert_eq!(rows("xeon-56c-2s"), [("SMT", 0, 2), ("MC", 2, 112), ("NUMA", 5, 224)]);
+    // as the mails say: SMT, MC, NUMA
+    assert_eq!(rows("thunderx2-2s"), [("SMT", 0, 4), ("MC", 2, 112), ("NUMA", 5, 224)]);
+    // SMT, MC, DIE (PKG since 6.7), NUMA
+    assert_eq!(rows("epyc-zen4-2x128"), [("SMT", 0, 2), ("MC", 2, 16), ("PKG", 3, 256), ("NUMA", 5, 512)]);
+    // 2 nodes of 64 CPUs and 8 LLCs
+    assert_eq!(rows("epyc-7543-2s-nps1"), [("SMT", 0, 2), ("MC", 2, 8), ("PKG", 3, 64), ("NUMA", 5, 128)]);
+    // 4 nodes of 32 CPUs and 4 LLCs
+    assert_eq!(
+        rows("epyc-7543-2s"),
+        [("SMT", 0, 2), ("MC", 2, 8), ("NODE", 3, 32), ("NUMA", 4, 64), ("NUMA", 5, 128)]
+    );
+    assert_eq!(rows("power10-12c"), [("SMT", 0, 4), ("MC", 2, 48), ("NUMA", 5, 96)]);
+    assert_eq!(rows("power10-46c"), [("SMT", 0, 4), ("MC", 2, 48), ("NUMA", 5, 96), ("NUMA", 6, 368)]);
+}
+
+/// RECLAIM_DISTANCE of POWER is 10: no fork, exec or affine wakeup reaches another node.
+#[test]
+fn power_stays_in_its_node() {
+    let topology = build("power10-12c");
+    let far = SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE;
+    assert!(!domain(&topology, 0, 2).flags.intersects(far));
+    assert!(domain(&topology, 0, 1).flags.contains(far));
+    assert_eq!(Machine::load("power10-46c").unwrap().node_mask(7).to_string(), "328-367");
+}
+
 #[test]
 fn asymmetric_capacities() {
     let both = SdFlags::ASYM_CPUCAPACITY | SdFlags::ASYM_CPUCAPACITY_FULL;
@@ -266,6 +301,9 @@ fn linux_7_3_prefers_siblings_below_different_capacities() {
     let flag = SdFlags::PREFER_SIBLING;
     assert!(!domain(&topology(&machine), 0, 0).flags.contains(flag));
     assert!(domain(&topology_of(&machine, KernelStyle::new(7, 3)), 0, 0).flags.contains(flag));
+    // and before misfit migration
+    assert!(domain(&topology_of(&machine, KernelStyle::new(4, 19)), 0, 0).flags.contains(flag));
+    assert!(!domain(&topology_of(&machine, KernelStyle::new(4, 20)), 0, 0).flags.contains(flag));
 }
 
 #[test]
@@ -297,6 +335,41 @@ fn beyond_the_reclaim_distance_no_fork_exec_or_affine_wakeup() {
     let far = SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE;
     assert!(!domain(&topology, 0, 1).flags.intersects(far));
     assert!(domain(&topology, 0, 1).flags.contains(SdFlags::BALANCE_NEWIDLE));
+}
+
+/// Constants that `sd_init` had before 5.10, and levels that came later.
+#[test]
+fn constants_of_old_kernels() {
+    let rows = |kernel: (u32, u32)| {
+        let machine = Machine::load("2n2l2c2t").unwrap();
+        let topology = topology_of(&machine, KernelStyle::new(kernel.0, kernel.1));
+        let row = |d: &Domain| (d.name, d.level, d.imbalance_pct, d.busy_factor, d.cache_nice_tries);
+        topology.domains_of(0).map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows((4, 8)),
+        [("SMT", 0, 110, 32, 0), ("MC", 1, 117, 32, 1), ("DIE", 2, 125, 32, 1), ("NUMA", 3, 125, 32, 2)]
+    );
+    let with_node =
+        [("SMT", 0, 110, 32, 0), ("MC", 1, 117, 32, 1), ("DIE", 2, 125, 32, 1), ("NUMA", 4, 125, 32, 2)];
+    assert_eq!(rows((5, 5)), with_node);
+    assert_eq!(rows((5, 9)), with_node);
+    let halved =
+        [("SMT", 0, 110, 16, 0), ("MC", 1, 117, 16, 1), ("DIE", 2, 117, 16, 1), ("NUMA", 4, 117, 16, 2)];
+    assert_eq!(rows((5, 10)), halved);
+    assert_eq!(rows((5, 15)), halved);
+    assert_eq!(rows((5, 16))[1..], [("MC", 2, 117, 16, 1), ("DIE", 3, 117, 16, 1), ("NUMA", 5, 117, 16, 2)]);
+}
+
+#[test]
+fn before_4_19_tasks_are_not_spread_over_last_level_caches() {
+    let machine = Machine::load("2n2l2c2t").unwrap();
+    let spreads = |minor| {
+        let topology = topology_of(&machine, KernelStyle::new(4, minor));
+        topology.domains_of(0).map(|d| d.flags.contains(SdFlags::PREFER_SIBLING)).collect::<Vec<_>>()
+    };
+    assert_eq!(spreads(8), [true, false, true, false]);
+    assert_eq!(spreads(19), [true, true, true, false]);
 }
 
 /// Groups are linked anew for each CPU, so all of a domain see the order of its last one.

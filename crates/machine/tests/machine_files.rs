@@ -38,6 +38,36 @@ fn regular_form() {
 }
 
 #[test]
+fn the_cores_of_power_alternate() {
+    let machine = read("shape = \"1n4l1c4t\"\nnumbering = \"cores-alternate\"\n");
+    let core = |cpu| machine.smt_mask(cpu).to_string();
+    assert_eq!([core(0), core(1), core(8), core(15)], ["0,2,4,6", "1,3,5,7", "8,10,12,14", "9,11,13,15"]);
+    assert_eq!(
+        message("shape = \"3c4t\"\nnumbering = \"cores-alternate\"\n"),
+        "m.toml:2: numbering is `cores-alternate`, which goes with an even number of cores"
+    );
+}
+
+#[test]
+fn like_a_preset_but_for_what_is_given() {
+    let other = Machine::load("power10").unwrap();
+    let machine = read("like = \"power10\"\nshape = \"2n1l4c2t\"\n[costs]\ntick_ns = 7\n");
+    assert_eq!((machine.arch, machine.reclaim_distance, machine.hz), (other.arch, 10, other.hz));
+    assert_eq!((&machine.caches, &machine.idle_states), (&other.caches, &other.idle_states));
+    assert_eq!((machine.costs.tick_ns, machine.costs.smt_pct), (7, other.costs.smt_pct));
+    assert_eq!(machine.llc_bytes, [other.caches.llc_bytes; 2]);
+    assert_eq!(machine.source("costs.smt_pct"), other.source("costs.smt_pct"));
+    let default = Costs::field("tick_ns").unwrap().source;
+    assert_ne!(machine.source("costs.tick_ns"), Some(default), "7 is not from there");
+    // the CPUs, their numbering and the distances are its own
+    assert_eq!((machine.nr_cpus(), machine.source("shape")), (16, None));
+    assert_eq!(machine.smt_mask(0).to_string(), "0,8");
+    assert_eq!(machine.distances, [[10, 20], [20, 10]]);
+    let refused = message("shape = \"2c\"\nlike = \"power9\"\n");
+    assert!(refused.starts_with("m.toml:2: like is `power9`, allowed are arm-2x4, "), "{refused}");
+}
+
+#[test]
 fn sources_go_with_figures() {
     let machine =
         read("shape = \"2c\"\n[costs]\ntick_ns = { value = 7, source = \"a clock\" }\nipi_send_ns = 9\n");
@@ -62,7 +92,7 @@ fn sources_of_tables_do_not_pass_for_those_of_the_machine() {
 #[test]
 fn every_figure_of_a_preset_has_a_source() {
     let presets = Machine::presets();
-    assert_eq!(presets.len(), 9);
+    assert_eq!(presets.len(), 17);
     for (name, description) in presets {
         assert!(!description.is_empty(), "{name}");
         let machine = Machine::load(&name).unwrap();
@@ -160,7 +190,7 @@ fn wrong_structure() {
     );
     assert_eq!(
         message("\n\nshap = \"2c\""),
-        "m.toml:3: unknown field `shap`, expected one of `name`, `description`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
+        "m.toml:3: unknown field `shap`, expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
     );
     assert_eq!(message("shape = \"2c"), "m.toml:1: invalid basic string");
     assert_eq!(message("shape = 2"), "m.toml:1: shape must be a text, not integer");
@@ -180,7 +210,7 @@ fn wrong_structure() {
     );
     assert_eq!(
         message("shape = \"2c\"\nnumbering = \"random\""),
-        "m.toml:2: numbering is `random`, allowed are cores-first, threads-adjacent"
+        "m.toml:2: numbering is `random`, allowed are cores-first, threads-adjacent, cores-alternate"
     );
     assert_eq!(
         message("shape = \"3l2c\"\npackages = 2"),

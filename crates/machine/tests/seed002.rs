@@ -152,3 +152,14 @@ fn numactl_shows_the_nodes() {
     assert_eq!(machine.node_mask(1).to_string(), "12-23,36-47");
     assert_eq!(machine.distances, [[10, 21], [21, 10]]);
 }
+
+/// Values that a write to `cpuset.sched_relax_domain_level` takes: the seed's tables end with
+/// the first one that is refused.
+#[test]
+fn every_level_both_ways() {
+    for request in -1..=6 {
+        assert_eq!(build(request, RelaxSemantics::Before).is_ok(), request < 5, "{request} before");
+        assert!(build(request, RelaxSemantics::After).is_ok(), "{request} after");
+    }
+    assert!(build(7, RelaxSemantics::After).is_err());
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Better, Metric, Metrics};
-use crate::stats::{self, Summary, Verdict};
+use crate::stats::{self, Statistic, Summary, Verdict};
 
 /// The runs of one side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +20,20 @@ pub struct Runs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
+    /// Name of the row in the collection that it was taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Label of the case that it is about; `None` if the experiment has no cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
+    /// Label of the variant that it is about; `None` for the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Name of the metric; it may be one that the simulator does not have.
     pub metric: String,
+    /// What of a side's runs the values are.
+    #[serde(default, skip_serializing_if = "Statistic::is_mean")]
+    pub statistic: Statistic,
     /// Value before the change, in the unit of the metric; `None` if only the change was published.
     #[serde(default)]
     pub baseline: Option<f64>,
@@ -32,7 +44,11 @@ pub struct Published {
     /// given.
     #[serde(default)]
     pub delta_pct: Option<f64>,
-    /// Where it was published.
+    /// Spread of the runs as published: the coefficient of variation, in percent; `None` if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_pct: Option<f64>,
+    /// Where it was published; in an experiment file it may be left out if the experiment has a source.
+    #[serde(default)]
     pub source: String,
     /// What has to be known to read it.
     #[serde(default)]
@@ -44,17 +60,20 @@ pub struct Published {
 pub struct Comparison {
     /// Name of the experiment.
     pub experiment: String,
+    /// Label of the case, if the experiment has cases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// The side that the variants are compared with.
     pub baseline: Baseline,
     /// The variants in the order of the experiment file.
     pub variants: Vec<Variant>,
-    /// Published results; reports hold them against the first variant.
+    /// Published results.
     pub published: Vec<Published>,
     /// Remarks for the reader of the report.
     pub notes: Vec<String>,
 }
 
-/// A published result beside the simulated one of the first variant.
+/// A published result beside the simulated one of the variant that it is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedBesideSimulated<'a> {
     /// What was published.
@@ -63,10 +82,13 @@ pub struct PublishedBesideSimulated<'a> {
     pub metric: Option<Metric>,
     /// The simulated baseline.
     pub baseline: Option<&'a Summary>,
-    /// The simulated first variant.
+    /// The simulated variant.
     pub patched: Option<&'a Summary>,
-    /// The simulated change, signed as the published one.
+    /// The simulated change of the statistic, signed as the published one.
     pub delta_pct: Option<f64>,
+    /// Spread of the simulated runs: the larger coefficient of variation of the two sides, in percent. `None` if a
+    /// side has a single run.
+    pub spread_pct: Option<f64>,
     /// Simulated less published change, in percentage points.
     pub points: Option<f64>,
 }
@@ -109,6 +131,7 @@ impl Comparison {
         let baseline = Baseline { metrics: summarize(&baseline.runs), label: baseline.label };
         Comparison {
             experiment: experiment.into(),
+            case: None,
             variants: variants.into_iter().map(|runs| Variant::new(&baseline, runs)).collect(),
             baseline,
             published: published.into_iter().map(Published::with_delta).collect(),
@@ -116,21 +139,41 @@ impl Comparison {
         }
     }
 
-    /// The published results beside the simulated ones of the first variant.
+    /// The comparison as one case of its experiment.
+    pub fn of_case(self, label: Option<String>) -> Comparison {
+        Comparison { case: label, ..self }
+    }
+
+    /// The published results beside the simulated ones.
     pub fn published_beside_simulated(&self) -> Vec<PublishedBesideSimulated<'_>> {
         self.published.iter().map(|published| self.beside(published)).collect()
     }
 
+    /// The variant that a published result is about.
+    fn variant_of(&self, published: &Published) -> Option<&Variant> {
+        match &published.variant {
+            Some(label) => self.variants.iter().find(|variant| variant.label == *label),
+            None => self.variants.first(),
+        }
+    }
+
     fn beside<'a>(&'a self, published: &'a Published) -> PublishedBesideSimulated<'a> {
         let metric = Metric::from_name(&published.metric);
-        let variant = self.variants.first();
-        let delta_pct = metric.and_then(|metric| *variant?.delta_pct.get(&metric)?);
+        let of = |metrics: &'a BTreeMap<Metric, Summary>| metrics.get(&metric?);
+        let baseline = of(&self.baseline.metrics);
+        let patched = self.variant_of(published).and_then(|variant| of(&variant.metrics));
+        let sides = baseline.zip(patched);
+        let delta_pct = sides.and_then(|(baseline, patched)| {
+            let value = |summary: &Summary| summary.statistic(published.statistic);
+            stats::delta_pct(published.better(), value(baseline)?, value(patched)?)
+        });
         PublishedBesideSimulated {
             published,
             metric,
-            baseline: metric.and_then(|metric| self.baseline.metrics.get(&metric)),
-            patched: metric.and_then(|metric| variant?.metrics.get(&metric)),
+            baseline,
+            patched,
             delta_pct,
+            spread_pct: sides.and_then(|(a, b)| Some(a.coeff_var_pct()?.max(b.coeff_var_pct()?))),
             points: delta_pct.zip(published.delta_pct).map(|(simulated, published)| simulated - published),
         }
     }
@@ -166,17 +209,24 @@ impl Variant {
 }
 
 impl Published {
-    /// Direction of improvement of the metric; neutral if the simulator does not have it.
+    /// Direction of improvement of the statistic; neutral if the simulator does not have the metric.
     pub fn better(&self) -> Better {
-        Metric::from_name(&self.metric).map_or(Better::Neutral, Metric::better)
+        self.statistic.better(Metric::from_name(&self.metric).map_or(Better::Neutral, Metric::better))
     }
 
-    /// The source, and the note in parentheses if there is one.
-    pub fn source_and_note(&self) -> String {
-        match &self.note {
-            Some(note) => format!("{} ({note})", self.source),
-            None => self.source.clone(),
+    /// The metric, and what of it unless that is the mean.
+    pub fn metric_and_statistic(&self) -> String {
+        match self.statistic {
+            Statistic::Mean => self.metric.clone(),
+            statistic => format!("{} {}", self.metric, statistic.name()),
         }
+    }
+
+    /// The variant if it is named, the id, the source, and the note in parentheses.
+    pub fn source_and_note(&self) -> String {
+        let named = [&self.variant, &self.id].into_iter().flatten().map(|name| format!("{name}: "));
+        let note = self.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+        format!("{}{}{note}", named.collect::<String>(), self.source)
     }
 
     fn with_delta(mut self) -> Published {
@@ -221,10 +271,15 @@ pub(crate) fn example() -> Comparison {
             .collect(),
     };
     let published = |metric: &str, baseline, patched, note: Option<&str>| Published {
+        id: None,
+        case: None,
+        variant: None,
         metric: metric.into(),
+        statistic: Statistic::Mean,
         baseline,
         patched,
         delta_pct: None,
+        spread_pct: None,
         source: "patch description".into(),
         note: note.map(Into::into),
     };
@@ -315,6 +370,22 @@ mod tests {
             Comparison::new("e", side(Metric::runtime_s), vec![side(Metric::wakeups)], vec![], vec![]);
         assert!(comparison.variants[0].delta_pct.is_empty());
         assert!(comparison.variants[0].metrics.contains_key(&Metric::wakeups));
+    }
+
+    #[test]
+    fn a_published_result_is_held_against_its_statistic_and_variant() {
+        let mut comparison = example();
+        let row = Published {
+            variant: Some("no-op".into()),
+            statistic: Statistic::Std,
+            ..comparison.published[1].clone()
+        };
+        comparison.published = vec![row, comparison.published[1].clone()];
+        let [no_op, first] = &comparison.published_beside_simulated()[..] else { panic!("two rows") };
+        // both spreads are those of 118, 119 and 120 million: no change; the first variant has none
+        assert_eq!(no_op.delta_pct, Some(0.0));
+        assert!((no_op.spread_pct.unwrap() - 100.0 / 119.0).abs() < 1e-9);
+        assert!((first.delta_pct.unwrap() - 94.117_647).abs() < 1e-6);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::compare::{Comparison, Variant};
 use crate::registry::Metric;
-use crate::stats::{Summary, Verdict};
+use crate::stats::{Statistic, Summary, Verdict};
 use crate::table;
 
 /// Width of the drawing area of a bar chart, in SVG units.
@@ -25,27 +25,37 @@ svg rect { fill: var(--bar); } svg line { stroke: currentColor; stroke-width: 1.
 pre { white-space: pre-wrap; }
 ";
 
-/// The page. The `headline` metrics get a bar chart of their means with whiskers of one standard deviation.
-pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
-    let title = escape(&comparison.experiment);
+/// The page of an experiment, with one comparison for each of its cases. The `headline` metrics get a bar chart of their
+/// means with whiskers of one standard deviation.
+pub fn render(comparisons: &[Comparison], headline: &[Metric]) -> String {
+    let title = escape(comparisons.first().map_or("", |comparison| &comparison.experiment));
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    for &metric in headline {
-        chart(&mut out, comparison, metric);
+    for comparison in comparisons {
+        section(&mut out, comparison, headline);
     }
-    metrics_table(&mut out, comparison);
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+fn section(out: &mut String, comparison: &Comparison, headline: &[Metric]) {
+    if let Some(case) = &comparison.case {
+        _ = writeln!(out, "<h1>{}</h1>", escape(case));
+    }
+    for &metric in headline {
+        chart(out, comparison, metric);
+    }
+    metrics_table(out, comparison);
     _ = writeln!(out, "<pre>{}</pre>", escape(&table::legend(comparison)));
     if !comparison.published.is_empty() {
-        published_table(&mut out, comparison);
+        published_table(out, comparison);
     }
     for note in &comparison.notes {
         _ = writeln!(out, "<p>{}</p>", escape(note));
     }
-    out.push_str("</body>\n</html>\n");
-    out
 }
 
 /// Text that is safe in element content and in quoted attributes.
@@ -172,13 +182,18 @@ fn published_table(out: &mut String, comparison: &Comparison) {
     for row in comparison.published_beside_simulated() {
         let published = row.published;
         let number = |value: Option<f64>| value.map_or("-".into(), |value| value.to_string());
-        let simulated =
-            |summary: Option<&Summary>| row.metric.map_or("-".into(), |metric| value(summary, metric));
+        let simulated = |summary: Option<&Summary>| match (row.metric, published.statistic) {
+            (Some(metric), Statistic::Mean) => value(summary, metric),
+            (Some(metric), statistic) => summary
+                .and_then(|s| s.statistic(statistic))
+                .map_or("-".into(), |v| format!("{v:.*}", table::decimals(metric, summary))),
+            (None, _) => "-".into(),
+        };
         _ = writeln!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td class=\"text\">{}</td></tr>",
-            escape(&published.metric),
+            escape(&published.metric_and_statistic()),
             number(published.baseline),
             number(published.patched),
             table::percent(published.delta_pct),
@@ -199,7 +214,7 @@ mod tests {
 
     #[test]
     fn golden_page() {
-        assert_eq!(render(&example(), &[Metric::runtime_s]), include_str!("../tests/golden/page.html"));
+        assert_eq!(render(&[example()], &[Metric::runtime_s]), include_str!("../tests/golden/page.html"));
     }
 
     #[test]
@@ -213,7 +228,7 @@ mod tests {
         comparison.published[0].metric = evil.into();
         comparison.published[0].source = evil.into();
         comparison.published[0].note = Some(evil.into());
-        let page = render(&comparison, &[Metric::runtime_s]);
+        let page = render(&[comparison], &[Metric::runtime_s]);
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
         assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 12);
     }
@@ -225,7 +240,7 @@ mod tests {
             runs: vec![[(Metric::runtime_s, value)].into_iter().collect()],
         };
         let comparison = Comparison::new("e", side(0.0), vec![side(0.0)], vec![], vec![]);
-        let page = render(&comparison, &[Metric::runtime_s, Metric::wakeups]);
+        let page = render(&[comparison], &[Metric::runtime_s, Metric::wakeups]);
         assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
     }
 }

@@ -2,19 +2,25 @@
 //!
 //! Everything here describes a run after the fact, so floating point is allowed; nothing here decides anything inside a
 //! simulation. [`registry`] names the metrics, [`histogram`] collects latencies, [`stats`] summarises and tests samples,
-//! [`compare`] puts variants beside a baseline, and [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the
+//! [`compare`] puts variants beside a baseline, [`ablation`] says which mechanism carries a difference, [`fidelity`] how
+//! well the differences agree with published ones, and [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the
 //! field's tools read.
 
+pub mod ablation;
 pub mod compare;
+pub mod fidelity;
 pub mod histogram;
 pub mod html;
+mod markdown;
 pub mod perfetto;
 pub mod registry;
 pub mod schedstat;
 pub mod stats;
 pub mod table;
 
+pub use ablation::Ablated;
 pub use compare::{Comparison, Published, Runs};
+pub use fidelity::Fidelity;
 pub use histogram::LatencyHistogram;
 pub use registry::{Better, Metric, Metrics};
-pub use stats::{Summary, Verdict};
+pub use stats::{Statistic, Summary, Verdict};

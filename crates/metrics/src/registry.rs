@@ -99,6 +99,9 @@ metrics! {
     busy_s: "s", Lower, "CPU time spent on tasks and on scheduling, summed over the CPUs";
     idle_while_waiting_s: "s", Lower, "CPU time spent idle while a task that was allowed there waited to run (work conservation violated)";
     newidle_time_s: "s", Lower, "CPU time spent in newidle balancing";
+    newidle_pct: "%", Lower, "newidle_time_s, of busy_s";
+    newidle_futex_pct: "%", Lower, "the part of newidle_pct after which a task waited for a futex";
+    newidle_nanosleep_pct: "%", Lower, "the part of newidle_pct after which a task slept on a timer";
     newidle_calls: "", Neutral, "newidle balancing attempts";
     balance_time_s: "s", Lower, "CPU time spent in periodic and nohz-idle balancing";
     balance_pulled_tasks: "", Neutral, "tasks that balancing of any kind moved";

@@ -1,6 +1,6 @@
 //! Summaries of samples, and the test whether two samples differ.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::registry::Better;
@@ -22,8 +22,60 @@ pub struct Summary {
     pub min: f64,
     /// Middle value, or the mean of the two middle ones.
     pub median: f64,
+    /// 75th [`percentile`].
+    #[serde(skip)]
+    pub p75: f64,
+    /// 99th [`percentile`].
+    #[serde(skip)]
+    pub p99: f64,
     /// Largest value.
     pub max: f64,
+}
+
+/// What of the runs of a side a published figure gives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// Arithmetic mean.
+    #[default]
+    Mean,
+    /// Sample standard deviation.
+    Std,
+    /// Smallest value.
+    Min,
+    /// Largest value.
+    Max,
+    /// Median.
+    P50,
+    /// 75th percentile.
+    P75,
+    /// 99th percentile.
+    P99,
+}
+
+impl Statistic {
+    /// Name in experiment files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Statistic::Mean => "mean",
+            Statistic::Std => "std",
+            Statistic::Min => "min",
+            Statistic::Max => "max",
+            Statistic::P50 => "p50",
+            Statistic::P75 => "p75",
+            Statistic::P99 => "p99",
+        }
+    }
+
+    /// Which direction of this statistic of a metric is better: less spread is, whatever the metric.
+    pub fn better(self, metric: Better) -> Better {
+        if self == Statistic::Std { Better::Lower } else { metric }
+    }
+
+    /// Whether this is what a figure gives unless something else is said.
+    pub(crate) fn is_mean(&self) -> bool {
+        *self == Statistic::Mean
+    }
 }
 
 impl Summary {
@@ -38,7 +90,22 @@ impl Summary {
             let squares: f64 = sorted.iter().map(|x| (x - mean).powi(2)).sum();
             (squares / (n - 1) as f64).sqrt()
         });
-        Some(Summary { n, mean, std, min, median: percentile_of_sorted(&sorted, 50.0), max })
+        let percentile = |percent| percentile_of_sorted(&sorted, percent);
+        let (median, p75, p99) = (percentile(50.0), percentile(75.0), percentile(99.0));
+        Some(Summary { n, mean, std, min, median, p75, p99, max })
+    }
+
+    /// A statistic; `None` for the standard deviation of a single value.
+    pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
+        match statistic {
+            Statistic::Mean => Some(self.mean),
+            Statistic::Std => self.std,
+            Statistic::Min => Some(self.min),
+            Statistic::Max => Some(self.max),
+            Statistic::P50 => Some(self.median),
+            Statistic::P75 => Some(self.p75),
+            Statistic::P99 => Some(self.p99),
+        }
     }
 
     /// Standard deviation as a percentage of the mean, 0 to infinity; `None` without a spread or with a mean of 0.
@@ -183,6 +250,20 @@ mod tests {
         assert_eq!(p_value(&[3.0], &[1.0, 2.0]), None);
         assert_eq!(p_value(&[1.0, 2.0], &[3.0]), None);
         assert_eq!(Summary::of(&[]), None);
+    }
+
+    #[test]
+    fn statistics_worked_by_hand() {
+        // Ranks of the 75th and 99th percentile of 5 values: 4 * 0.75 = 3 and 4 * 0.99 = 3.96.
+        let s = summary(&[10.0, 20.0, 30.0, 40.0, 50.0]);
+        let of = |statistic| s.statistic(statistic).unwrap();
+        assert_eq!((of(Statistic::Mean), of(Statistic::Min), of(Statistic::Max)), (30.0, 10.0, 50.0));
+        assert_eq!((of(Statistic::P50), of(Statistic::P75)), (30.0, 40.0));
+        assert!((of(Statistic::P99) - 49.6).abs() < 1e-9);
+        assert!((of(Statistic::Std) - 250.0_f64.sqrt()).abs() < 1e-9);
+        assert_eq!(summary(&[1.0]).statistic(Statistic::Std), None);
+        assert_eq!(Statistic::Std.better(Better::Higher), Better::Lower);
+        assert_eq!(Statistic::P99.better(Better::Higher), Better::Higher);
     }
 
     #[test]

@@ -19,7 +19,11 @@ const VALUE: usize = 12;
 /// The `headline` metrics, those that the experiment is about, come first and with their spread.
 pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
     let rows = rows(comparison, headline);
-    let mut out = format!("{}\n", comparison.experiment);
+    let mut out = comparison.experiment.clone();
+    if let Some(case) = &comparison.case {
+        _ = write!(out, ": {case}");
+    }
+    out.push('\n');
     let title_width = rows.iter().map(|row| row.title.len()).max().unwrap_or(0);
     header(&mut out, comparison, title_width);
     for row in &rows {
@@ -188,11 +192,11 @@ pub(crate) fn percent(delta: Option<f64>) -> String {
     }
 }
 
-/// The published figures beside the simulated ones of the first variant, and by how many percentage points the changes
-/// differ (simulated less published).
+/// The published figures beside the simulated ones, and by how many percentage points the changes differ (simulated less
+/// published). A row is about the first variant unless its source names another.
 pub fn published(comparison: &Comparison) -> String {
-    let width =
-        comparison.published.iter().map(|row| row.metric.len()).max().unwrap_or(0).max("metric".len());
+    let titles = comparison.published.iter().map(|row| row.metric_and_statistic().len());
+    let width = titles.max().unwrap_or(0).max("metric".len());
     let sides = VALUE * 2 + 10;
     let simulated =
         comparison.variants.first().map_or("simulated".into(), |v| format!("simulated: {}", v.label));
@@ -216,13 +220,13 @@ fn published_row(row: &PublishedBesideSimulated<'_>, width: usize) -> String {
         format!("|{}{}{:>9} ", value(before), value(after), percent(delta))
     };
     let points = row.points.map_or("-".into(), |points| format!("{points:+.2}"));
-    let mean = |summary: Option<&Summary>| summary.map(|s| s.mean);
     let published = row.published;
+    let value = |summary: Option<&Summary>| summary.and_then(|s| s.statistic(published.statistic));
     format!(
         "{:width$} {}{}|{points:>8}  {}\n",
-        published.metric,
+        published.metric_and_statistic(),
         side(published.baseline, published.patched, published.delta_pct),
-        side(mean(row.baseline), mean(row.patched), row.delta_pct),
+        side(value(row.baseline), value(row.patched), row.delta_pct),
         published.source_and_note(),
     )
 }

@@ -192,9 +192,12 @@ impl Setup {
     }
 
     pub(crate) fn run_with(&self, options: &DomainOptions) -> Result<Run, SimError> {
-        let topology = Topology::build(&self.machine, options).unwrap();
+        self.run_on(&Topology::build(&self.machine, options).unwrap())
+    }
+
+    pub(crate) fn run_on(&self, topology: &Topology) -> Result<Run, SimError> {
         let mut log = Log::default();
-        let sim = Simulation::new(&self.machine, &topology, &self.workload, &self.settings, &mut log)?;
+        let sim = Simulation::new(&self.machine, topology, &self.workload, &self.settings, &mut log)?;
         let outcome = sim.run()?;
         Ok(Run { outcome, events: log.0 })
     }

@@ -9,17 +9,24 @@ use super::Group;
 use super::flags::SdFlags;
 use super::levels::RawDomain;
 
-/// Builds the groups of all domains of all CPUs and puts their ids into the domains.
-pub(super) fn build(machine: &Machine, chains: &mut [Vec<RawDomain>]) -> Vec<Group> {
-    let first_cpu = |node| machine.node_mask(node).first().unwrap_or(0);
+/// Builds the groups of all domains of the CPUs `part`, which are balanced apart from others,
+/// appends them to `groups` and puts their ids into the domains.
+pub(super) fn build(
+    machine: &Machine,
+    part: &CpuSet,
+    chains: &mut [Vec<RawDomain>],
+    groups: &mut Vec<Group>,
+) {
+    let first_cpu = |node| machine.node_mask(node).intersect(part).first();
     let mut builder = Builder {
         machine,
+        part,
         first_cpus: (0..machine.nodes).map(first_cpu).collect(),
-        groups: Vec::new(),
+        groups,
         rings: BTreeMap::new(),
         by_distance: BTreeMap::new(),
     };
-    for cpu in 0..chains.len() {
+    for cpu in part.iter() {
         for level in 0..chains[cpu].len() {
             let overlap = chains[cpu][level].flags.contains(SdFlags::NUMA);
             chains[cpu][level].groups = match overlap {
@@ -28,14 +35,14 @@ pub(super) fn build(machine: &Machine, chains: &mut [Vec<RawDomain>]) -> Vec<Gro
             };
         }
     }
-    builder.groups
 }
 
 struct Builder<'a> {
     machine: &'a Machine,
-    /// The first CPU of each node.
-    first_cpus: Vec<usize>,
-    groups: Vec<Group>,
+    part: &'a CpuSet,
+    /// The first CPU of each node, if the part has one there.
+    first_cpus: Vec<Option<usize>>,
+    groups: &'a mut Vec<Group>,
     /// Rings that all CPUs of a domain share, by level and first CPU.
     rings: BTreeMap<(usize, usize), Vec<usize>>,
     /// Groups of domains by distance, by the level and node of the child domain; for a local
@@ -85,8 +92,8 @@ impl Builder<'_> {
         let span = chains[cpu][level].span;
         let mut covered = CpuSet::new();
         let mut ring = Vec::new();
-        for node in nodes_from(self.machine, cpu) {
-            let member = self.first_cpus[node];
+        for node in nodes_from(self.machine, self.part, cpu) {
+            let Some(member) = self.first_cpus[node] else { continue };
             // A node whose domains end below this level cannot contribute a child.
             let skip = covered.contains(member) || chains[member].len() <= level;
             if skip || !span.contains(member) {
@@ -115,10 +122,10 @@ impl Builder<'_> {
     fn balance_mask(&self, chains: &[Vec<RawDomain>], group: &CpuSet, level: usize) -> CpuSet {
         let sees = |cpu: usize| chains[cpu].len() > level && chains[cpu][level - 1].span == *group;
         let nodes = (0..self.machine.nodes).filter(|&node| {
-            let member = self.first_cpus[node];
-            group.contains(member) && sees(member)
+            self.first_cpus[node].is_some_and(|member| group.contains(member) && sees(member))
         });
-        nodes.fold(CpuSet::new(), |sum, node| sum.union(&self.machine.node_mask(node)))
+        let all = nodes.fold(CpuSet::new(), |sum, node| sum.union(&self.machine.node_mask(node)));
+        all.intersect(self.part)
     }
 
     fn add(&mut self, span: CpuSet, balance_mask: CpuSet, flags: SdFlags) -> usize {
@@ -141,12 +148,12 @@ impl Builder<'_> {
     }
 }
 
-/// The nodes in the order in which the CPUs after `cpu` meet them, its own first. By distance,
-/// all CPUs of a node have the same domains.
-fn nodes_from(machine: &Machine, cpu: usize) -> Vec<usize> {
+/// The nodes in the order in which the CPUs of the part after `cpu` meet them, its own first. By
+/// distance, all CPUs of a node have the same domains.
+fn nodes_from(machine: &Machine, part: &CpuSet, cpu: usize) -> Vec<usize> {
     let mut nodes = Vec::new();
     let mut seen = vec![false; machine.nodes];
-    for node in machine.all_cpus().iter_wrap(cpu).map(|cpu| machine.cpus[cpu].node) {
+    for node in part.iter_wrap(cpu).map(|cpu| machine.cpus[cpu].node) {
         if !seen[node] {
             seen[node] = true;
             nodes.push(node);

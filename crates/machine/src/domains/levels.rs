@@ -6,7 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Arch, Machine};
 
 use super::flags::SdFlags;
-use super::{DomainOptions, KernelStyle};
+use super::{KernelStyle, RelaxSemantics};
 
 /// One level of the kernel's topology table.
 pub(super) struct Level {
@@ -29,6 +29,7 @@ pub(super) struct RawDomain {
     pub(super) imbalance_pct: u32,
     pub(super) cache_nice_tries: u32,
     pub(super) imb_numa_nr: u32,
+    pub(super) busy_factor: u32,
     /// Ids of the groups, the local one first.
     pub(super) groups: Vec<usize>,
 }
@@ -70,7 +71,7 @@ pub(super) fn table(machine: &Machine, style: KernelStyle) -> Vec<Level> {
     if !(machine.arch == Arch::X86 && has_numa_in_package(machine)) {
         levels.push(level(style.package_name(), SdFlags::empty(), node.clone()));
     }
-    levels.extend(numa_levels(machine, &node));
+    levels.extend(numa_levels(machine, &node).into_iter().skip(usize::from(!style.has_node_level())));
     levels
 }
 
@@ -120,17 +121,26 @@ fn numa_levels(machine: &Machine, node: &[CpuSet]) -> Vec<Level> {
     distances.iter().enumerate().map(level).collect()
 }
 
-/// The domains of one CPU, bottom up, up to the first that spans the machine.
+/// Number of the highest level that the domains of the whole machine reach.
+pub(super) fn highest(machine: &Machine, levels: &[Level]) -> u32 {
+    let spans_all = |cpu: usize| levels.iter().position(|level| level.spans[cpu].len() == machine.nr_cpus());
+    let tops = (0..machine.nr_cpus()).map(|cpu| spans_all(cpu).unwrap_or(levels.len() - 1));
+    tops.max().unwrap_or(0) as u32
+}
+
+/// The domains of one CPU among the CPUs `part`, bottom up, up to the first that spans them all.
 pub(super) fn chain(
     machine: &Machine,
     levels: &[Level],
     cpu: usize,
+    part: &CpuSet,
     capacities: &[CpuSet],
     style: KernelStyle,
 ) -> Vec<RawDomain> {
     let mut chain: Vec<RawDomain> = Vec::new();
     for (number, level) in levels.iter().enumerate() {
         let mut domain = init(machine, level, number as u32, cpu, style);
+        domain.span = domain.span.intersect(part);
         domain.flags |= asymmetry(&domain.span, capacities);
         if domain.flags.contains(SdFlags::ASYM_CPUCAPACITY) && style.keeps_tasks_below_asymmetry() {
             // Tasks are not spread over CPUs of different capacities.
@@ -138,7 +148,7 @@ pub(super) fn chain(
                 child.flags = child.flags & !SdFlags::PREFER_SIBLING;
             }
         }
-        let spans_all = domain.span.len() == machine.nr_cpus();
+        let spans_all = domain.span == *part;
         let full = domain.flags.contains(SdFlags::ASYM_CPUCAPACITY_FULL);
         let lowest_full =
             full && !chain.last().is_some_and(|d| d.flags.contains(SdFlags::ASYM_CPUCAPACITY_FULL));
@@ -154,7 +164,7 @@ pub(super) fn chain(
     chain
 }
 
-/// A domain with what its level alone decides (`sd_init`, values of Linux 6.12).
+/// A domain with what its level alone decides (`sd_init`).
 fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: KernelStyle) -> RawDomain {
     let mut flags = SdFlags::BALANCE_NEWIDLE
         | SdFlags::BALANCE_EXEC
@@ -162,9 +172,14 @@ fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: Kernel
         | SdFlags::WAKE_AFFINE
         | SdFlags::PREFER_SIBLING
         | level.flags;
-    let (mut imbalance_pct, mut cache_nice_tries) = (117, 1);
+    let (mut imbalance_pct, mut cache_nice_tries) = (style.imbalance_pct(), 1);
     if flags.contains(SdFlags::SHARE_CPUCAPACITY) {
         (imbalance_pct, cache_nice_tries) = (110, 0);
+    } else if flags.contains(SdFlags::SHARE_LLC) {
+        imbalance_pct = 117;
+        if !style.mc_prefers_siblings() {
+            flags = flags & !SdFlags::PREFER_SIBLING;
+        }
     } else if let Some(distance) = level.distance {
         cache_nice_tries = 2;
         flags = flags & !SdFlags::PREFER_SIBLING | SdFlags::SERIALIZE;
@@ -184,25 +199,23 @@ fn init(machine: &Machine, level: &Level, number: u32, cpu: usize, style: Kernel
         imbalance_pct,
         cache_nice_tries,
         imb_numa_nr: 0,
+        busy_factor: style.busy_factor(),
         groups: Vec::new(),
     }
 }
 
-/// Turns newidle balance off where `relax_domain_level` asks for it.
-pub(super) fn relax(chain: &mut [RawDomain], options: &DomainOptions) {
-    let Some(request) = options.relax_domain_level else {
-        return;
-    };
+/// Turns newidle balance off where a `relax_domain_level` asks for it.
+pub(super) fn relax(chain: &mut [RawDomain], request: i32, semantics: RelaxSemantics) {
     for domain in chain {
-        if !options.relax_semantics.keeps(request, domain.level) {
+        if !semantics.keeps(request, domain.level) {
             domain.flags = domain.flags & !(SdFlags::BALANCE_WAKE | SdFlags::BALANCE_NEWIDLE);
         }
     }
 }
 
-/// The CPUs of each capacity that the machine has.
-pub(super) fn capacity_sets(machine: &Machine) -> Vec<CpuSet> {
-    let values: BTreeSet<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
+/// The CPUs of each capacity that the CPUs `part` have.
+pub(super) fn capacity_sets(machine: &Machine, part: &CpuSet) -> Vec<CpuSet> {
+    let values: BTreeSet<u32> = part.iter().map(|cpu| machine.cpus[cpu].capacity).collect();
     values.iter().map(|&value| machine.cpus_where(|cpu| cpu.capacity == value)).collect()
 }
 

@@ -9,6 +9,7 @@ mod degenerate;
 mod flags;
 mod groups;
 mod levels;
+mod partition;
 mod render;
 mod style;
 
@@ -20,13 +21,13 @@ use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 
 pub use flags::SdFlags;
+pub use partition::{Partition, PartitionError};
 pub use render::{render_domains, render_schedstat_masks};
 pub use style::{KernelStyle, RelaxError, RelaxSemantics};
 
 use levels::RawDomain;
-
-/// How often a busy CPU balances less than an idle one (`busy_factor` of `sd_init`).
-pub const BUSY_FACTOR: u32 = 16;
+use partition::Part;
+use style::NO_REQUEST;
 
 /// What may be asked of the domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct DomainOptions {
     pub relax_domain_level: Option<i32>,
     /// What the request means.
     pub relax_semantics: RelaxSemantics,
-    /// Kernel whose levels, names and flags the domains get.
+    /// Kernel whose levels, names, flags and constants the domains get.
     pub names: KernelStyle,
 }
 
@@ -100,7 +101,10 @@ pub struct Topology {
     pub groups: Vec<Group>,
     /// The domains of each CPU, lowest first, as indices into [`Topology::domains`].
     pub cpu_domains: Vec<Vec<usize>>,
-    /// Level of the highest domain that was built (`sched_domain_level_max`).
+    /// The sets of CPUs that are balanced apart from each other: each CPU is in one of them.
+    pub partitions: Vec<CpuSet>,
+    /// Level of the highest domain of the machine, whatever its partitions
+    /// (`sched_domain_level_max`, which never falls).
     pub level_max: u32,
 }
 
@@ -110,19 +114,52 @@ impl Topology {
     /// # Errors
     /// [`RelaxError`] if the requested `relax_domain_level` is one that the kernel refuses.
     pub fn build(machine: &Machine, options: &DomainOptions) -> Result<Self, RelaxError> {
+        Self::of_parts(machine, options, &[Part { cpus: machine.all_cpus(), request: None }])
+    }
+
+    /// Builds the domains of a machine that is divided into partitions
+    /// (`partition_sched_domains`). CPUs of no partition make one more, the last.
+    /// `options.relax_domain_level` is for partitions that request none.
+    ///
+    /// # Errors
+    /// A partition is empty, has a CPU that the machine has not or that another one has, or
+    /// requests a `relax_domain_level` that the kernel refuses.
+    pub fn partitioned(
+        machine: &Machine,
+        options: &DomainOptions,
+        partitions: &[Partition],
+    ) -> Result<Self, PartitionError> {
+        let parts = partition::parts(machine, partitions)?;
+        Ok(Self::of_parts(machine, options, &parts)?)
+    }
+
+    fn of_parts(machine: &Machine, options: &DomainOptions, parts: &[Part]) -> Result<Self, RelaxError> {
         let levels = levels::table(machine, options.names);
-        let capacities = levels::capacity_sets(machine);
-        let chain = |cpu| levels::chain(machine, &levels, cpu, &capacities, options.names);
-        let mut chains: Vec<_> = (0..machine.nr_cpus()).map(chain).collect();
-        let tops = chains.iter().filter_map(|chain| chain.last());
-        let level_max = tops.map(|domain| domain.level).max().unwrap_or(0);
-        if let Some(request) = options.relax_domain_level {
-            options.relax_semantics.check(request, level_max)?;
+        let level_max = levels::highest(machine, &levels);
+        let semantics = options.relax_semantics;
+        let mut chains = vec![Vec::new(); machine.nr_cpus()];
+        let mut groups = Vec::new();
+        for part in parts {
+            let capacities = levels::capacity_sets(machine, &part.cpus);
+            let request = part.request.or(options.relax_domain_level).unwrap_or(NO_REQUEST);
+            semantics.check(request, level_max)?;
+            for cpu in part.cpus.iter() {
+                let mut chain = levels::chain(machine, &levels, cpu, &part.cpus, &capacities, options.names);
+                levels::relax(&mut chain, request, semantics);
+                chains[cpu] = chain;
+            }
+            groups::build(machine, &part.cpus, &mut chains, &mut groups);
         }
-        chains.iter_mut().for_each(|chain| levels::relax(chain, options));
-        let mut groups = groups::build(machine, &mut chains);
         chains.iter_mut().for_each(|chain| degenerate::attach(chain, &mut groups));
-        Ok(share(chains, &groups, level_max))
+        let partitions = parts.iter().map(|part| part.cpus).collect();
+        let empty = Topology {
+            domains: Vec::new(),
+            groups: Vec::new(),
+            cpu_domains: Vec::new(),
+            partitions,
+            level_max,
+        };
+        Ok(share(chains, &groups, empty))
     }
 
     /// The domains of a CPU, lowest first.
@@ -147,10 +184,8 @@ impl Topology {
     }
 }
 
-/// Makes equal domains and groups of different CPUs one.
-fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], level_max: u32) -> Topology {
-    let mut topology =
-        Topology { domains: Vec::new(), groups: Vec::new(), cpu_domains: Vec::new(), level_max };
+/// Makes equal domains and groups of different CPUs one, and puts them into `topology`.
+fn share(chains: Vec<Vec<RawDomain>>, raw_groups: &[Group], mut topology: Topology) -> Topology {
     let mut shared_groups = BTreeMap::new();
     let mut group_ids: Vec<Option<usize>> = vec![None; raw_groups.len()];
     let mut domain_ids = BTreeMap::new();
@@ -198,7 +233,7 @@ fn finish(raw: RawDomain) -> Domain {
         imbalance_pct: raw.imbalance_pct,
         cache_nice_tries: raw.cache_nice_tries,
         imb_numa_nr: raw.imb_numa_nr,
-        busy_factor: BUSY_FACTOR,
+        busy_factor: raw.busy_factor,
         min_interval_ms: weight,
         max_interval_ms: 2 * weight,
         groups: ring,

@@ -35,9 +35,33 @@ impl KernelStyle {
         self >= Self::new(major, minor)
     }
 
-    /// Whether the table of levels has one for clusters.
+    /// Whether the table of levels has one for clusters: since 5.16, if it is built so.
     pub(super) fn has_sched_cluster(self) -> bool {
-        !self.no_sched_cluster
+        self.since(5, 16) && !self.no_sched_cluster
+    }
+
+    /// Whether there is a NODE level below the levels by distance: commit 051f3ca02e46 of
+    /// September 2017, which 4.14 has not.
+    pub(super) fn has_node_level(self) -> bool {
+        self.since(4, 15)
+    }
+
+    /// `imbalance_pct` above the last-level cache: 117 as below since 5.10 (linux-kernel
+    /// 20200914100340.17608-3), 125 before (`sd_init` of 4.14 and 4.19).
+    pub(super) fn imbalance_pct(self) -> u32 {
+        if self.since(5, 10) { 117 } else { 125 }
+    }
+
+    /// How often a busy CPU balances less than an idle one: `busy_factor` is 16 since 5.10
+    /// (linux-kernel 20200914100340.17608-5), 32 before.
+    pub(super) fn busy_factor(self) -> u32 {
+        if self.since(5, 10) { 16 } else { 32 }
+    }
+
+    /// Whether tasks are spread over last-level caches as over cores and packages
+    /// (`SD_PREFER_SIBLING` on MC): `sd_init` of 4.19 says so, that of 4.14 does not.
+    pub(super) fn mc_prefers_siblings(self) -> bool {
+        self.since(4, 19)
     }
 
     /// Whether x86 leaves the SMT level out of its table on a machine without SMT, so that the
@@ -51,10 +75,10 @@ impl KernelStyle {
         !self.since(7, 0)
     }
 
-    /// Whether `SD_PREFER_SIBLING` is cleared below a domain of different capacities: seen in
-    /// 6.12, not in 7.3.
+    /// Whether `SD_PREFER_SIBLING` is cleared below a domain of different capacities: from 4.20
+    /// (commit 9c63e84db29b, with misfit migration); seen in 6.12, not in 7.3.
     pub(super) fn keeps_tasks_below_asymmetry(self) -> bool {
-        !self.since(7, 0)
+        self.since(4, 20) && !self.since(7, 0)
     }
 
     /// Whether the lowest domain that has CPUs of all capacities, and those below it, have
@@ -83,6 +107,9 @@ impl KernelStyle {
         if self.since(6, 10) { RelaxSemantics::After } else { RelaxSemantics::Before }
     }
 }
+
+/// A `relax_domain_level` that requests nothing.
+pub(super) const NO_REQUEST: i32 = -1;
 
 /// What a `relax_domain_level` request means, before and after seed 002's patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -118,7 +145,7 @@ impl RelaxSemantics {
             Self::Before => level_max as i32 - 1,
             Self::After => level_max as i32 + 1,
         };
-        match (-1..=max).contains(&request) || request == -1 {
+        match (NO_REQUEST..=max).contains(&request) || request == NO_REQUEST {
             true => Ok(()),
             false => Err(RelaxError { request, max, level_max }),
         }

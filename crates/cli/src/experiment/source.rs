@@ -1,0 +1,96 @@
+//! The text of an experiment file, for messages that name the line, and the values that are allowed in it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use coreward_engine::Settings;
+use coreward_workload::Scale;
+use toml::Spanned;
+
+use super::{ExperimentError, Named};
+use crate::scale;
+
+/// The text that is read.
+pub(super) struct Source<'a> {
+    pub(super) path: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    fn place(&self, span: Option<Range<usize>>) -> String {
+        span.map_or_else(|| self.path.to_owned(), |span| format!("{}:{}", self.path, self.line(&span)))
+    }
+
+    pub(super) fn error(&self, span: Option<Range<usize>>, field: &str, what: &str) -> ExperimentError {
+        ExperimentError(format!("{}: {field}: {what}", self.place(span)))
+    }
+
+    pub(super) fn at<T>(&self, value: &Spanned<T>, field: &str, what: &str) -> ExperimentError {
+        self.error(Some(value.span()), field, what)
+    }
+
+    pub(super) fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
+        ExperimentError(format!("{}: {}", self.place(error.span()), error.message()))
+    }
+
+    pub(super) fn named(&self, field: &str, text: Spanned<String>) -> Named {
+        Named { place: format!("{}: {field}", self.place(Some(text.span()))), text: text.into_inner() }
+    }
+
+    pub(super) fn scale(&self, raw: Option<&Spanned<f64>>, default: Scale) -> Result<Scale, ExperimentError> {
+        let Some(raw) = raw else { return Ok(default) };
+        // the shortest decimal that reads back as this number is what stands in the file
+        scale::parse(&raw.get_ref().to_string()).map_err(|what| self.at(raw, "scale", &what))
+    }
+
+    /// A depth of task groups.
+    pub(super) fn depth(&self, raw: Option<&Spanned<i64>>, default: u32) -> Result<u32, ExperimentError> {
+        let Some(raw) = raw else { return Ok(default) };
+        let depth = u32::try_from(*raw.get_ref()).ok().filter(|depth| *depth <= Settings::MAX_DEPTH);
+        depth.ok_or_else(|| {
+            let what =
+                format!("task_group_depth is {}, allowed are 0 to {}", raw.get_ref(), Settings::MAX_DEPTH);
+            self.at(raw, "task_group_depth", &what)
+        })
+    }
+
+    /// A number from 1 to `max`.
+    pub(super) fn number(
+        &self,
+        field: &str,
+        raw: Option<&Spanned<i64>>,
+        max: u64,
+        default: u64,
+    ) -> Result<u64, ExperimentError> {
+        let Some(raw) = raw else { return Ok(default) };
+        let number = u64::try_from(*raw.get_ref()).ok().filter(|number| (1..=max).contains(number));
+        number.ok_or_else(|| {
+            self.at(raw, field, &format!("{field} is {}, allowed are 1 to {max}", raw.get_ref()))
+        })
+    }
+
+    /// Each `what` (a side, a case) has a label of its own.
+    pub(super) fn labels<'a>(
+        &self,
+        what: &str,
+        labels: impl IntoIterator<Item = &'a Spanned<String>>,
+    ) -> Result<(), ExperimentError> {
+        let mut seen = BTreeSet::new();
+        for label in labels {
+            if label.get_ref().trim().is_empty() {
+                return Err(self.at(label, "label", &format!("{what} needs a label")));
+            }
+            if !seen.insert(label.get_ref()) {
+                let another = what.rsplit(' ').next().unwrap_or(what);
+                let message = format!("`{}` is the label of another {another} too", label.get_ref());
+                return Err(self.at(label, "label", &message));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Published figures beside simulated ones: what `coreward fidelity` says of them.
+
+mod common;
+
+use std::fs;
+
+use common::{coreward, directory, stdout};
+use serde_json::Value;
+
+/// `slow` makes the run longer whatever the model says, `same` is the baseline.
+const EXPERIMENT: &str = r#"name = "tiny"
+source = "a table"
+family = "pipes"
+machine = "1n2l2c1t"
+runs = 2
+headline = ["runtime_s", "messages_per_s"]
+published = [
+    { id = "T-1", case = "small", metric = "runtime_s", baseline = 10, patched = 20, spread_pct = 3 },
+    { id = "T-2", case = "small", metric = "messages_per_s", delta_pct = 50, spread_pct = 3 },
+    { id = "T-3", case = "small", metric = "runtime_s", delta_pct = 1, spread_pct = 1 },
+    { id = "T-4", case = "small", variant = "same", metric = "runtime_s", delta_pct = -3.9 },
+    { id = "T-5", case = "small", variant = "same", metric = "runtime_s", delta_pct = -4.1 },
+    { id = "T-6", case = "large", metric = "events_per_s", delta_pct = 9 },
+    { id = "T-7", case = "large", metric = "stalled_cycles", delta_pct = 9 },
+    { id = "T-8", case = "large", metric = "runtime_s", baseline = 0, patched = 9 },
+    { id = "T-9", case = "large", metric = "runtime_s", statistic = "max", delta_pct = -80, spread_pct = 30 },
+]
+[baseline]
+label = "fast"
+cost = { pipe_op_ns = 0 }
+[[variant]]
+label = "slow"
+cost = { pipe_op_ns = 100000 }
+[[variant]]
+label = "same"
+[[case]]
+label = "small"
+workload = "hackbench -g 1 -f 2 -l 10 -T --pipe"
+[[case]]
+label = "large"
+workload = "hackbench -g 2 -f 2 -l 10 -T --pipe"
+[[ablation]]
+label = "no pipe cost"
+cost = { pipe_op_ns = 0 }
+"#;
+
+/// What the command writes as JSON; what it says on standard error is only how long things took.
+fn report(dir: &std::path::Path, options: &[&str]) -> Value {
+    let ran = coreward(&[&["fidelity", dir.to_str().unwrap(), "--json"][..], options].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.lines().all(|line| line.ends_with(" s")), "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn a_row_of_each_kind() {
+    let dir = directory("fidelity_rows");
+    fs::write(dir.join("tiny.toml"), EXPERIMENT).unwrap();
+    // without published figures: left out
+    let silent = EXPERIMENT.split("published").next().unwrap().replace("tiny", "silent").to_owned();
+    fs::write(dir.join("silent.toml"), silent + &EXPERIMENT[EXPERIMENT.find("[baseline]").unwrap()..])
+        .unwrap();
+    let report = report(&dir, &[]);
+    let family = &report["families"][0];
+    assert_eq!((&family["name"], report["families"].as_array().unwrap().len()), (&"pipes".into(), 1));
+    let rows = family["rows"].as_array().unwrap();
+    let verdicts: Vec<_> =
+        rows.iter().map(|row| [&row["id"], &row["verdict"]].map(|v| v.as_str().unwrap())).collect();
+    assert_eq!(
+        verdicts,
+        [
+            ["T-1", "right_sign"],
+            ["T-2", "wrong_sign"],
+            ["T-3", "null_missed"],
+            ["T-4", "null_ok"],
+            ["T-5", "wrong_sign"],
+            ["T-6", "no_figure"],
+            ["T-7", "not_simulated"],
+            ["T-8", "no_published_change"],
+            ["T-9", "right_sign"],
+        ]
+    );
+    assert_eq!(rows[0]["published_pct"], -100.0);
+    assert_eq!(rows[3]["simulated_pct"], 0.0, "the same seeds");
+    let score = |name: &str| report["overall"][name].as_u64().unwrap();
+    assert_eq!(
+        ["compared", "scored", "right", "null", "null_ok", "not_compared"].map(score),
+        [7, 5, 2, 2, 1, 2]
+    );
+}
+
+/// Both sides are the same: no effect is found, and nothing where there is nothing.
+#[test]
+fn negative_control() {
+    let dir = directory("fidelity_control");
+    let same = EXPERIMENT.replace("100000", "0");
+    fs::write(dir.join("tiny.toml"), same).unwrap();
+    let report = report(&dir, &[]);
+    for row in report["families"][0]["rows"].as_array().unwrap() {
+        let verdict = row["verdict"].as_str().unwrap();
+        assert!(
+            ["wrong_sign", "null_ok", "no_figure", "not_simulated", "no_published_change"].contains(&verdict),
+            "{row}"
+        );
+    }
+    assert_eq!((&report["overall"]["right"], &report["overall"]["null_ok"]), (&0.into(), &2.into()));
+}
+
+#[test]
+fn the_page_is_the_same_whatever_the_jobs() {
+    let dir = directory("fidelity_page");
+    fs::write(dir.join("tiny.toml"), EXPERIMENT).unwrap();
+    let (experiment, page) = (dir.join("tiny.toml"), dir.join("page.md"));
+    let write = |jobs: &str| {
+        let (experiment, page) = (experiment.to_str().unwrap(), page.to_str().unwrap());
+        let ran = coreward(&["fidelity", experiment, "--output", page, "--jobs", jobs, "--ablations"]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("tiny: ") && ran.stderr.ends_with(" s\n"), "{}", ran.stderr);
+        fs::read_to_string(page).unwrap()
+    };
+    let once = write("1");
+    assert_eq!(write("2"), once);
+    let shown = coreward(&["fidelity", experiment.to_str().unwrap(), "--ablations"]);
+    assert_eq!(shown.stdout, once, "on standard output without --output");
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
+
+    let mut rest = once.as_str();
+    for part in [
+        "# Published and simulated changes\n",
+        "\n## Summary\n",
+        "\n| pipes ",
+        "\n| **all** ",
+        "\n## pipes\n",
+        "\n| T-1 | tiny: small       | runtime_s      | right sign          |    -100.0 |    3.0 | -",
+        "\n| T-4 | tiny: small: same | runtime_s      | null ok             |      -3.9 |  2.0\\* |",
+        "\n| T-6 | tiny: large       | events_per_s   | no figure           |      +9.0 |  2.0\\* | ",
+        "\n| T-9 | tiny: large       | runtime_s max  | right sign          |     -80.0 |   30.0 | -",
+        "\n## Which mechanism carries the effect\n",
+        "\n### tiny: small\n\n| switched off | variant |",
+        "\n| nothing      | slow    | -",
+        "\n| nothing      | same    |",
+        "\n| no pipe cost | slow    |",
+    ] {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("{part} is not in its place in\n{once}")).1;
+    }
+    assert!(!rest.contains("tiny: large"), "ablations are of the first case");
+
+    let other = coreward(&["fidelity", experiment.to_str().unwrap(), "--runs", "1", "--scale", "0.5"]).stdout;
+    assert!(
+        other.contains("\nThese runs are not those that the experiments ask for: --runs 1 --scale 0.5.\n")
+    );
+}
+
+#[test]
+fn ablations_of_a_comparison() {
+    let dir = directory("ablations");
+    let file = dir.join("tiny.toml");
+    fs::write(&file, format!("ablation_cases = ['large']\n{EXPERIMENT}")).unwrap();
+    let path = file.to_str().unwrap();
+    let report = stdout(&["compare", path, "--ablations"]);
+    let (_, table) = report.split_once("\n\ntiny: large: change in percent ± spread of the runs\n").unwrap();
+    assert_eq!(table.lines().count(), 2 + 4, "{table}");
+    let json: Value = serde_json::from_str(&stdout(&["compare", path, "--ablations", "--json"])).unwrap();
+    let changes = &json["ablations"][0]["changes"];
+    assert_eq!(changes[2]["ablation"], "no pipe cost");
+    assert_eq!(changes[2]["metrics"][0]["delta_pct"], 0.0);
+    assert!(changes[0]["metrics"][0]["delta_pct"].as_f64().unwrap() < -10.0);
+    assert_eq!(json["cases"].as_array().unwrap().len(), 2);
+    // one case of the two
+    let one: Value = serde_json::from_str(&stdout(&["compare", path, "--case", "large", "--json"])).unwrap();
+    assert_eq!(one["cases"].as_array().unwrap()[..], json["cases"].as_array().unwrap()[1..]);
+    assert!(one.get("ablations").is_none());
+}
+
+#[test]
+fn what_is_refused() {
+    let dir = directory("fidelity_refused");
+    let file = dir.join("tiny.toml");
+    let (path, page) = (file.to_str().unwrap(), dir.join("page.md"));
+    let page = page.to_str().unwrap();
+    let refused = |args: &[&str], message: &str| {
+        let ran = coreward(args);
+        assert_eq!(ran.stderr, format!("coreward: {message}\n"), "{args:?}");
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left");
+    };
+    let head = EXPERIMENT.split("published").next().unwrap();
+    fs::write(&file, format!("{head}{}", &EXPERIMENT[EXPERIMENT.find("[baseline]").unwrap()..])).unwrap();
+    refused(
+        &["fidelity", path, "--output", page],
+        &format!("{path}: there are no published figures to compare with"),
+    );
+
+    // only the ablation does not end in time: 2,000 messages of a millisecond each way
+    let limited = EXPERIMENT
+        .replace("-l 10 -T", "-l 500 -T")
+        .replace("runs = 2", "runs = 1\ntime_limit = 1")
+        .replace("100000", "0")
+        .replace(
+            "\"no pipe cost\"\ncost = { pipe_op_ns = 0",
+            "\"slow pipes\"\ncost = { pipe_op_ns = 1000000",
+        );
+    fs::write(&file, limited).unwrap();
+    let ran = coreward(&["fidelity", path, "--output", page, "--ablations"]);
+    let message = "coreward: tiny: small: slow pipes: fast, seed 1: the workload did not end within 1000000000 ns of \
+                   simulated time\n";
+    assert_eq!((ran.status, ran.stderr.as_str()), (2, message));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left");
+
+    fs::write(&file, EXPERIMENT).unwrap();
+    let nowhere = dir.join("no/page.md");
+    let nowhere = nowhere.to_str().unwrap();
+    refused(
+        &["fidelity", path, "--output", nowhere],
+        &format!("cannot write {nowhere}: No such file or directory (os error 2)"),
+    );
+    refused(&["compare", path, "--case", "medium"], "tiny: unknown case `medium`, allowed are small, large");
+
+    fs::write(&file, EXPERIMENT.replace("-l 10 -T", "-l 0 -T")).unwrap();
+    let ran = coreward(&["fidelity", path]);
+    assert!(
+        ran.stderr.starts_with(&format!("coreward: {path}:28: case.workload: hackbench: ")),
+        "{}",
+        ran.stderr
+    );
+}

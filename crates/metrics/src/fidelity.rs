@@ -1,0 +1,377 @@
+//! How well simulated changes agree with published ones, row by row, by family of experiments and over all.
+//!
+//! A published row is an *effect* if its change is beyond twice its spread, and is scored by its sign. Otherwise it is a
+//! *null* row: it says that nothing changed, and that is what a simulation has to say too.
+
+mod markdown;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::ablation::Ablated;
+use crate::compare::{Comparison, PublishedBesideSimulated};
+use crate::stats::{Statistic, Summary};
+
+pub use markdown::render;
+
+/// Spread that is assumed of a row that prints none, as a coefficient of variation in percent. It is an assumption: of 273
+/// rows of kernel threads and LWN articles that do print one, a quarter are below 1.4, half below 2.9 and three quarters
+/// below 6.4.
+pub const ROW_SPREAD_UNKNOWN: f64 = 2.0;
+
+/// A change beyond so many spreads is an effect.
+pub const EFFECT_SPREADS: f64 = 2.0;
+
+/// What a row says of the simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowVerdict {
+    /// An effect, and the simulated change has its sign.
+    RightSign,
+    /// An effect, and the simulated change is 0 or has the other sign.
+    WrongSign,
+    /// A null row, and the simulated change is within twice the larger of the published and the simulated spread.
+    NullOk,
+    /// A null row, and the simulated change is beyond that.
+    NullMissed,
+    /// The simulation has no figure: the runs have no such value, or it is 0 before the change. Counts as not right.
+    NoFigure,
+    /// The simulator does not have the metric. Not counted.
+    NotSimulated,
+    /// No change was published, or none from a value other than 0. Not counted.
+    NoPublishedChange,
+}
+
+impl RowVerdict {
+    /// The verdict in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            RowVerdict::RightSign => "right sign",
+            RowVerdict::WrongSign => "wrong sign",
+            RowVerdict::NullOk => "null ok",
+            RowVerdict::NullMissed => "null missed",
+            RowVerdict::NoFigure => "no figure",
+            RowVerdict::NotSimulated => "not simulated",
+            RowVerdict::NoPublishedChange => "no published change",
+        }
+    }
+}
+
+/// A published row beside what was simulated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Name of the row in the collection that it was taken from.
+    pub id: Option<String>,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Label of the case.
+    pub case: Option<String>,
+    /// Label of the variant, if it is not the first.
+    pub variant: Option<String>,
+    /// Name of the metric.
+    pub metric: String,
+    /// What of the runs it is.
+    pub statistic: Statistic,
+    /// Published change in percent, + is better.
+    pub published_pct: Option<f64>,
+    /// Published spread, or [`ROW_SPREAD_UNKNOWN`].
+    pub spread_pct: f64,
+    /// Whether the spread was published.
+    pub spread_published: bool,
+    /// Simulated change in percent, + is better.
+    pub simulated_pct: Option<f64>,
+    /// Spread of the simulated runs, as published ones are given.
+    pub simulated_spread_pct: Option<f64>,
+    /// What the row says.
+    pub verdict: RowVerdict,
+}
+
+impl Row {
+    fn new(comparison: &Comparison, beside: &PublishedBesideSimulated) -> Row {
+        let published = beside.published;
+        let row = Row {
+            id: published.id.clone(),
+            experiment: comparison.experiment.clone(),
+            case: comparison.case.clone(),
+            variant: published.variant.clone(),
+            metric: published.metric.clone(),
+            statistic: published.statistic,
+            published_pct: published.delta_pct,
+            spread_pct: published.spread_pct.unwrap_or(ROW_SPREAD_UNKNOWN),
+            spread_published: published.spread_pct.is_some(),
+            simulated_pct: beside.delta_pct,
+            simulated_spread_pct: beside.spread_pct,
+            verdict: RowVerdict::NotSimulated,
+        };
+        Row { verdict: if beside.metric.is_some() { row.judge() } else { row.verdict }, ..row }
+    }
+
+    fn judge(&self) -> RowVerdict {
+        let Some(published) = self.published_pct else {
+            return RowVerdict::NoPublishedChange;
+        };
+        let Some(simulated) = self.simulated_pct else {
+            return RowVerdict::NoFigure;
+        };
+        let spread = self.spread_pct.max(self.simulated_spread_pct.unwrap_or(0.0));
+        match (self.is_effect(), simulated * published > 0.0, simulated.abs() <= EFFECT_SPREADS * spread) {
+            (true, true, _) => RowVerdict::RightSign,
+            (true, false, _) => RowVerdict::WrongSign,
+            (false, _, true) => RowVerdict::NullOk,
+            (false, _, false) => RowVerdict::NullMissed,
+        }
+    }
+
+    /// Whether the published change is beyond twice its spread.
+    pub fn is_effect(&self) -> bool {
+        self.published_pct.is_some_and(|delta| delta.abs() > EFFECT_SPREADS * self.spread_pct)
+    }
+
+    /// Whether the row is held against a simulated one.
+    fn is_compared(&self) -> bool {
+        !matches!(self.verdict, RowVerdict::NotSimulated | RowVerdict::NoPublishedChange)
+    }
+
+    /// Whether the simulated change is beyond twice the spread of the simulated runs; not if that is not known.
+    fn is_clear(&self) -> bool {
+        self.simulated_pct
+            .zip(self.simulated_spread_pct)
+            .is_some_and(|(delta, spread)| delta.abs() > EFFECT_SPREADS * spread)
+    }
+
+    /// Distance of the simulated change from the published one, in percentage points.
+    fn error(&self) -> Option<f64> {
+        Some((self.simulated_pct? - self.published_pct?).abs())
+    }
+}
+
+/// What the rows of a family, or all rows, say together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Score {
+    /// Rows with a published change of a metric that is simulated.
+    pub compared: usize,
+    /// Effects among them.
+    pub scored: usize,
+    /// Effects with the right sign.
+    pub right: usize,
+    /// Effects with the right sign whose simulated change is beyond twice the spread of the simulated runs.
+    pub right_and_clear: usize,
+    /// Median distance of the simulated changes from the published ones over the effects, in percentage points.
+    pub median_error: Option<f64>,
+    /// Null rows among those compared.
+    pub null: usize,
+    /// Null rows that were simulated as such.
+    pub null_ok: usize,
+    /// The median distance over the null rows.
+    pub null_median_error: Option<f64>,
+    /// Rows whose metric is not simulated or that print no change.
+    pub not_compared: usize,
+}
+
+impl Score {
+    /// The score of some rows.
+    fn of<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Score {
+        let compared = rows.clone().filter(|row| row.is_compared());
+        let effects = compared.clone().filter(|row| row.is_effect());
+        let nulls = compared.clone().filter(|row| !row.is_effect());
+        let right = effects.clone().filter(|row| row.verdict == RowVerdict::RightSign);
+        Score {
+            compared: compared.clone().count(),
+            scored: effects.clone().count(),
+            right: right.clone().count(),
+            right_and_clear: right.filter(|row| row.is_clear()).count(),
+            median_error: median(effects.filter_map(Row::error)),
+            null: nulls.clone().count(),
+            null_ok: nulls.clone().filter(|row| row.verdict == RowVerdict::NullOk).count(),
+            null_median_error: median(nulls.filter_map(Row::error)),
+            not_compared: rows.filter(|row| !row.is_compared()).count(),
+        }
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    Summary::of(&values.collect::<Vec<_>>()).map(|summary| summary.median)
+}
+
+/// The experiments of one family.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// What its rows say together.
+    pub score: Score,
+    /// Its rows in the order of the experiments.
+    pub rows: Vec<Row>,
+    /// Which mechanism carries the effects; empty if that was not asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ablations: Vec<Ablated>,
+}
+
+/// An experiment that was run: its family, a comparison for each of its cases, and its ablations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// Name of the family.
+    pub family: String,
+    /// Of its cases.
+    pub comparisons: Vec<Comparison>,
+    /// Of its cases for which there are any.
+    pub ablations: Vec<Ablated>,
+}
+
+/// The agreement of all experiments. Serializes as the report of `coreward fidelity --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fidelity {
+    /// Remarks for the reader.
+    pub notes: Vec<String>,
+    /// Over all families.
+    pub overall: Score,
+    /// In the order of their names.
+    pub families: Vec<Family>,
+}
+
+impl Fidelity {
+    /// Scores the published rows of experiments.
+    pub fn new(ran: Vec<Ran>, notes: Vec<String>) -> Fidelity {
+        let mut families: BTreeMap<String, (Vec<Row>, Vec<Ablated>)> = BTreeMap::new();
+        for Ran { family, comparisons, ablations } in ran {
+            let family = families.entry(family).or_default();
+            let rows = |comparison: &Comparison| -> Vec<Row> {
+                let beside = comparison.published_beside_simulated();
+                beside.iter().map(|beside| Row::new(comparison, beside)).collect()
+            };
+            family.0.extend(comparisons.iter().flat_map(rows));
+            family.1.extend(ablations);
+        }
+        let overall = Score::of(families.values().flat_map(|(rows, _)| rows));
+        let families = families.into_iter().map(|(name, (rows, ablations))| Family {
+            name,
+            score: Score::of(rows.iter()),
+            rows,
+            ablations,
+        });
+        Fidelity { notes, overall, families: families.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Published, Runs};
+    use crate::registry::Metric;
+
+    /// Runs of 99, 100 and 101 times `base` and `patched` events per second: a coefficient of variation of 1 %.
+    fn comparison(base: f64, patched: f64, published: Vec<Published>) -> Comparison {
+        let side = |label: &str, value: f64| Runs {
+            label: label.into(),
+            runs: [0.99, 1.0, 1.01]
+                .map(|x| [(Metric::events_per_s, value * x)].into_iter().collect())
+                .to_vec(),
+        };
+        Comparison::new("e", side("a", base), vec![side("b", patched)], published, vec![])
+    }
+
+    fn published(delta_pct: f64, spread_pct: Option<f64>) -> Published {
+        Published {
+            id: None,
+            case: None,
+            variant: None,
+            metric: "events_per_s".into(),
+            statistic: Statistic::Mean,
+            baseline: None,
+            patched: None,
+            delta_pct: Some(delta_pct),
+            spread_pct,
+            source: "s".into(),
+            note: None,
+        }
+    }
+
+    fn fidelity(comparison: Comparison) -> Fidelity {
+        Fidelity::new(
+            vec![Ran { family: "f".into(), comparisons: vec![comparison], ablations: vec![] }],
+            vec![],
+        )
+    }
+
+    fn verdict(base: f64, patched: f64, published: Published) -> RowVerdict {
+        fidelity(comparison(base, patched, vec![published])).families[0].rows[0].verdict
+    }
+
+    #[test]
+    fn effects_are_judged_by_their_sign() {
+        // 10 % beyond twice 4 %, and within twice 5 %
+        assert_eq!(verdict(100.0, 101.0, published(10.0, Some(4.0))), RowVerdict::RightSign);
+        assert_eq!(verdict(100.0, 99.0, published(10.0, Some(4.0))), RowVerdict::WrongSign);
+        assert_eq!(verdict(100.0, 99.0, published(-10.0, Some(4.0))), RowVerdict::RightSign);
+        assert_eq!(verdict(100.0, 100.0, published(10.0, Some(4.0))), RowVerdict::WrongSign);
+        assert_eq!(verdict(100.0, 100.0, published(10.0, Some(5.0))), RowVerdict::NullOk);
+    }
+
+    #[test]
+    fn null_rows_are_judged_by_the_larger_spread() {
+        // simulated: 5 % or 1.9 % with a spread of 1 %
+        assert_eq!(verdict(100.0, 105.0, published(0.5, Some(3.0))), RowVerdict::NullOk);
+        assert_eq!(verdict(100.0, 105.0, published(0.5, Some(2.4))), RowVerdict::NullMissed);
+        assert_eq!(verdict(100.0, 101.9, published(0.5, Some(0.5))), RowVerdict::NullOk);
+        assert_eq!(verdict(100.0, 102.1, published(0.5, Some(0.5))), RowVerdict::NullMissed);
+    }
+
+    #[test]
+    fn a_row_without_a_spread_has_the_assumed_one() {
+        assert_eq!(verdict(100.0, 101.0, published(4.1, None)), RowVerdict::RightSign);
+        assert_eq!(verdict(100.0, 101.0, published(4.0, None)), RowVerdict::NullOk);
+    }
+
+    #[test]
+    fn what_cannot_be_compared() {
+        let unknown = Published { metric: "stalled_cycles".into(), ..published(10.0, None) };
+        assert_eq!(verdict(100.0, 101.0, unknown), RowVerdict::NotSimulated);
+        let absent = Published { metric: "newidle_time_s".into(), ..published(10.0, None) };
+        assert_eq!(verdict(100.0, 101.0, absent), RowVerdict::NoFigure);
+        assert_eq!(verdict(0.0, 101.0, published(10.0, None)), RowVerdict::NoFigure);
+        let unchanged = Published { delta_pct: None, baseline: Some(3.0), ..published(1.0, None) };
+        assert_eq!(verdict(100.0, 101.0, unchanged), RowVerdict::NoPublishedChange);
+    }
+
+    #[test]
+    fn a_score_worked_by_hand() {
+        // Simulated +5 % with a spread of 1 %. Errors of the effects: 5, 25, 3, of which the median is 5; of the null
+        // rows: 4 and 6.
+        let rows = vec![
+            published(10.0, Some(1.0)),
+            published(-20.0, Some(1.0)),
+            published(8.0, Some(1.0)),
+            published(1.0, Some(1.0)),
+            published(-1.0, Some(3.0)),
+            Published { metric: "newidle_time_s".into(), ..published(10.0, None) },
+            Published { metric: "newidle_time_s".into(), ..published(0.0, None) },
+            Published { metric: "other".into(), ..published(10.0, None) },
+        ];
+        let score = fidelity(comparison(100.0, 105.0, rows)).overall;
+        assert_eq!((score.compared, score.scored, score.right, score.right_and_clear), (7, 4, 2, 2));
+        assert_eq!((score.null, score.null_ok, score.not_compared), (3, 1, 1));
+        assert!((score.median_error.unwrap() - 5.0).abs() < 1e-9);
+        assert!((score.null_median_error.unwrap() - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_right_sign_within_the_noise_is_not_clear() {
+        let score = |patched| fidelity(comparison(100.0, patched, vec![published(10.0, None)])).overall;
+        assert_eq!((score(101.9).right, score(101.9).right_and_clear), (1, 0));
+        assert_eq!((score(102.1).right, score(102.1).right_and_clear), (1, 1));
+    }
+
+    #[test]
+    fn families_are_in_the_order_of_their_names() {
+        let ran = |family: &str| Ran {
+            family: family.into(),
+            comparisons: vec![comparison(100.0, 105.0, vec![published(10.0, None)])],
+            ablations: vec![],
+        };
+        let fidelity = Fidelity::new(vec![ran("b"), ran("a"), ran("b")], vec![]);
+        let families: Vec<_> = fidelity.families.iter().map(|f| (f.name.as_str(), f.rows.len())).collect();
+        assert_eq!(families, [("a", 1), ("b", 2)]);
+        assert_eq!(fidelity.overall.compared, 3);
+    }
+}
