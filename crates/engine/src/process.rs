@@ -26,13 +26,15 @@ pub(crate) struct Processes {
 
 impl Processes {
     /// None if no feature of `sys` looks at what processes prefer.
-    pub(crate) fn new(sys: &System, machine: &Machine) -> Option<Self> {
+    pub(crate) fn new(sys: &System, machine: &Machine) -> Option<Box<Self>> {
         let features = [Feature::SCHED_CACHE, Feature::CACHE_AWARE_WAKEUP, Feature::CACHE_AWARE_HOT];
-        features.iter().any(|f| sys.sched_feat(*f)).then(|| Processes {
-            list: Vec::new(),
-            llc_counts: vec![0; sys.nr_llcs as usize * machine.nr_cpus()],
-            written_by: (0..machine.nr_cpus()).collect(),
-            numa_balancing: machine.distances.len() > 1,
+        features.iter().any(|f| sys.sched_feat(*f)).then(|| {
+            Box::new(Processes {
+                list: Vec::new(),
+                llc_counts: vec![0; sys.nr_llcs as usize * machine.nr_cpus()],
+                written_by: (0..machine.nr_cpus()).collect(),
+                numa_balancing: machine.distances.len() > 1,
+            })
         })
     }
 
@@ -65,8 +67,8 @@ fn new_process(sys: &System, now: u64) -> Box<Process> {
 impl Simulation<'_> {
     /// A new task joins its process, or is the first of one.
     pub(crate) fn sched_cache_fork(&mut self, task: u32) {
-        let t = &self.tasks[task as usize];
         let Some(processes) = &mut self.processes else { return };
+        let t = &self.tasks[task as usize];
         processes.list.resize_with(self.tasks.len(), || None);
         let seen = u64::from(processes.numa_balancing);
         let first = t.process == task;
@@ -76,18 +78,20 @@ impl Simulation<'_> {
         if let Some(process) = processes.get(t.process) {
             let shared = if first { self.workload.footprint.shared_bytes } else { 0 };
             process.nr_threads += 1;
-            process.footprint += seen * (self.workload.private_bytes(t.program) + shared);
+            let bytes = self.workload.private_bytes(t.program).saturating_add(shared);
+            process.footprint = process.footprint.saturating_add(seen * bytes);
         }
     }
 
     /// A task has ended; with the last one its process does.
     pub(crate) fn sched_cache_exit(&mut self, task: u32) {
-        let t = &self.tasks[task as usize];
         let Some(processes) = &mut self.processes else { return };
+        let t = &self.tasks[task as usize];
         let seen = u64::from(processes.numa_balancing);
         let Some(process) = processes.get(t.process) else { return };
         process.nr_threads -= 1;
-        process.footprint -= seen * self.workload.private_bytes(t.program);
+        let bytes = seen * self.workload.private_bytes(t.program);
+        process.footprint = process.footprint.saturating_sub(bytes);
         if process.nr_threads == 0 {
             processes.list[t.process as usize] = None;
         }
@@ -95,9 +99,10 @@ impl Simulation<'_> {
 
     /// The current task of `cpu` ran for `delta` ns. That is counted in two lines that other CPUs
     /// touch once in an epoch at most, so it costs nothing to speak of.
+    #[inline]
     pub(crate) fn account_mm_sched(&mut self, cpu: usize, curr: u32, delta: u64) {
-        let t = &self.tasks[curr as usize];
         let Some(processes) = &mut self.processes else { return };
+        let t = &self.tasks[curr as usize];
         processes.written_by[cpu] = cpu;
         let Some(process) = processes.get(t.process) else { return };
         self.sys.account_process(process, cpu, delta, self.now);
@@ -119,9 +124,10 @@ impl Simulation<'_> {
     }
 
     /// A task comes to the queue of `cpu` or leaves it: counts what it prefers.
+    #[inline]
     pub(crate) fn account_llc(&mut self, cpu: usize, task: u32, comes: bool) {
-        let t = &self.tasks[task as usize];
         let Some(processes) = &mut self.processes else { return };
+        let t = &self.tasks[task as usize];
         if t.policy.flags & TASK_PREFERRED_LLC == 0 {
             return;
         }
@@ -143,20 +149,22 @@ impl Simulation<'_> {
     }
 
     /// At a tick: is it time for the current task to look for an LLC?
+    #[inline]
     pub(crate) fn task_tick_cache(&mut self, curr: u32) {
-        let t = &mut self.tasks[curr as usize];
         let Some(processes) = &mut self.processes else { return };
+        let t = &mut self.tasks[curr as usize];
         if let Some(process) = processes.get(t.process) {
             t.cache_work |= self.sys.process_tick(process, self.now);
         }
     }
 
     /// On its way out of the kernel the current task looks for the LLC that its process occupies most.
+    #[inline]
     pub(crate) fn task_cache_work(&mut self, cpu: usize, curr: u32) {
-        let t = &mut self.tasks[curr as usize];
-        if !std::mem::take(&mut t.cache_work) {
+        if self.processes.is_none() || !std::mem::take(&mut self.tasks[curr as usize].cache_work) {
             return;
         }
+        let t = &self.tasks[curr as usize];
         let id = t.process;
         let of_process = |c: &&crate::cpu::Cpu| c.curr.is_some_and(|t| self.tasks[t as usize].process == id);
         let nr_running = self.cpus.iter().filter(of_process).count() as u32;
@@ -187,9 +195,10 @@ impl Simulation<'_> {
     }
 
     /// Tells the policy what a task's process prefers.
+    #[inline]
     pub(crate) fn note_cache_cpu(&mut self, task: u32) {
-        let t = &mut self.tasks[task as usize];
         let Some(processes) = &mut self.processes else { return };
+        let t = &mut self.tasks[task as usize];
         System::task_cache_cpu(&mut t.policy, processes.get(t.process).map(|p| &*p));
     }
 

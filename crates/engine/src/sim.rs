@@ -109,7 +109,7 @@ pub struct Simulation<'a> {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) tasks: Vec<Task>,
     /// None unless the policy asks what they prefer.
-    pub(crate) processes: Option<Processes>,
+    pub(crate) processes: Option<Box<Processes>>,
     pub(crate) channels: Vec<Channel>,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
