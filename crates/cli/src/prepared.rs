@@ -17,6 +17,9 @@ use crate::policy::{Assignment, Policy};
 use crate::report;
 use crate::setup::Host;
 
+/// Most runs of a side under an ablation: it is to tell mechanisms apart, not to settle a percent.
+const ABLATION_RUNS: u32 = 5;
+
 /// What the command line overrules in every experiment.
 #[derive(Default)]
 pub(crate) struct Overrides<'a> {
@@ -52,6 +55,8 @@ struct Batch<'a> {
     ablation: Option<&'a str>,
     /// Of the baseline and the variants.
     hosts: &'a [Host],
+    /// Of a side.
+    runs: usize,
 }
 
 /// The files that are meant: a directory stands for all `*.toml` files in it and in its directories, in the order of
@@ -135,7 +140,12 @@ impl Prepared {
 
     /// Runs all seeds of all sides and compares the sides, case by case.
     pub(crate) fn compare(&self, pool: &ThreadPool) -> Result<Vec<Comparison>> {
-        let batches = self.cases.iter().map(|case| Batch { case, ablation: None, hosts: &self.hosts });
+        let batches = self.cases.iter().map(|case| Batch {
+            case,
+            ablation: None,
+            hosts: &self.hosts,
+            runs: case.runs as usize,
+        });
         self.run(&batches.collect::<Vec<_>>(), pool)
     }
 
@@ -150,7 +160,8 @@ impl Prepared {
         let mut batches = Vec::new();
         for (case, _) in &cases {
             for (ablation, hosts) in ablations.iter().zip(&self.ablated) {
-                batches.push(Batch { case, ablation: Some(&ablation.label), hosts });
+                let runs = case.runs.min(ABLATION_RUNS) as usize;
+                batches.push(Batch { case, ablation: Some(&ablation.label), hosts, runs });
             }
         }
         let comparisons = self.run(&batches, pool)?;
@@ -167,7 +178,7 @@ impl Prepared {
         let mut rest = &metrics[..];
         let mut comparisons = Vec::new();
         for batch in batches {
-            let (own, others) = rest.split_at(batch.runs());
+            let (own, others) = rest.split_at(batch.all_runs());
             comparisons.push(self.comparison(batch, own)?);
             rest = others;
         }
@@ -176,7 +187,7 @@ impl Prepared {
 
     /// Compares the runs of a batch, which stand side by side.
     fn comparison(&self, batch: &Batch, metrics: &[Metrics]) -> Result<Comparison> {
-        let sides = self.experiment.sides().zip(metrics.chunks(batch.case.runs as usize));
+        let sides = self.experiment.sides().zip(metrics.chunks(batch.runs));
         let mut sides = sides.map(|(side, runs)| Runs { label: side.label.clone(), runs: runs.to_vec() });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = match batch.ablation {
@@ -196,7 +207,7 @@ impl Prepared {
     /// The metrics of all runs, batch by batch and side by side, on the threads of the current pool.
     fn run_all(&self, batches: &[Batch]) -> Result<Vec<Metrics>> {
         let runs: Vec<(&Batch, usize)> =
-            batches.iter().flat_map(|batch| (0..batch.runs()).map(move |i| (batch, i))).collect();
+            batches.iter().flat_map(|batch| (0..batch.all_runs()).map(move |i| (batch, i))).collect();
         let progress = progress_bar(&self.experiment.name, runs.len());
         let one = |&(batch, i): &(&Batch, usize)| {
             let metrics = self.run_one(batch, i);
@@ -211,7 +222,7 @@ impl Prepared {
 
     /// Run i of a batch.
     fn run_one(&self, batch: &Batch, i: usize) -> Result<Metrics> {
-        let (number, run) = (i / batch.case.runs as usize, i % batch.case.runs as usize);
+        let (number, run) = (i / batch.runs, i % batch.runs);
         let side = self.experiment.sides().nth(number).context("a batch has runs of each side")?;
         let seed = side.seed.wrapping_add(run as u64);
         let outcome = batch.hosts[number].run(&batch.case.workload, seed, &mut NoTrace);
@@ -240,8 +251,8 @@ impl Case {
 
 impl Batch<'_> {
     /// Of all its sides.
-    fn runs(&self) -> usize {
-        self.hosts.len() * self.case.runs as usize
+    fn all_runs(&self) -> usize {
+        self.hosts.len() * self.runs
     }
 }
 

@@ -111,6 +111,7 @@ impl Simulation<'_> {
             self.put_prev_task(cpu, prev);
         }
         self.set_next_task(cpu, next);
+        self.fetch_woken(next, cpu);
         self.count_switch(cpu, prev, Some(next));
         self.charge_work(cpu, self.costs.context_switch_ns);
         self.switch_from(cpu, prev);

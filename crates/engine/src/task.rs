@@ -75,6 +75,8 @@ pub(crate) struct Task {
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
     pub(crate) woken_at: Option<u64>,
+    /// The CPU that woke it, until it runs: the lines of the task that a waker writes are there.
+    pub(crate) woken_by: Option<usize>,
     /// When it last began to wait on a runqueue.
     pub(crate) queued_at: u64,
     pub(crate) residence: Residence,
@@ -145,6 +147,7 @@ impl Task {
             live_children: 0,
             waits_for_children: false,
             woken_at: None,
+            woken_by: None,
             queued_at: 0,
             residence: Residence::default(),
             cache_work: false,

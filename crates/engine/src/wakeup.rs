@@ -38,7 +38,9 @@ impl Simulation<'_> {
         self.schedstat[cpu].ttwu_count += 1;
         self.charge_work(cpu, self.costs.wakeup_ns);
         self.fetch_lines(self.tasks[task as usize].cpu, cpu, TASK_LINES);
-        self.tasks[task as usize].woken_at = Some(self.now);
+        let t = &mut self.tasks[task as usize];
+        t.woken_at = Some(self.now);
+        t.woken_by = Some(cpu);
         if self.tasks[task as usize].delayed {
             self.ttwu_runnable(task, cpu);
         } else if !self.ttwu_on_cpu(task, cpu) {
@@ -259,6 +261,13 @@ impl Simulation<'_> {
         self.wakeup_preempt(task, target, cpu, WF_FORK);
         self.unlock_rq(target, cpu);
         self.counters.time.wakeup += self.local_now(cpu) - before;
+    }
+
+    /// The lines of a woken task come from the waker to the CPU that switches to it.
+    pub(crate) fn fetch_woken(&mut self, task: u32, cpu: usize) {
+        if let Some(waker) = self.tasks[task as usize].woken_by.take() {
+            self.fetch_lines(waker, cpu, TASK_LINES);
+        }
     }
 
     /// Moves lines that `from` has modified to `to`, which waits for them.

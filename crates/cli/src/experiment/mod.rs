@@ -32,7 +32,7 @@
 //! scale = 0.1                     # left out: as above
 //! runs = 10                       # left out: as above
 //!
-//! [[ablation]]                    # what --ablations switches off or changes, on all sides
+//! [[ablation]]                    # what --ablations switches off or changes, on all sides, for 5 runs of each at most
 //! label = "no line transfers"     # sched_feat, set, cost, task_group_depth
 //! cost = { line_same_llc_ns = 0 }
 //!
