@@ -24,8 +24,9 @@ use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Simulated time at which a run begins: not 0, which a load average takes for "never updated".
-const START_NS: u64 = 1 << 20;
+/// Simulated time at which a run begins: the machine has been up for longer than any domain waits
+/// between two balances.
+const START_NS: u64 = 1 << 33;
 
 /// How to run a workload on a machine.
 #[derive(Clone, Debug)]
@@ -238,11 +239,24 @@ impl<'a> Simulation<'a> {
             smt_pct: machine.costs.smt_pct,
             sys,
         };
+        sim.stagger_balance();
         if settings.steady {
             sim.spread = sim.shuffled_cpus();
         }
         sim.start();
         Ok(sim)
+    }
+
+    /// Each CPU balanced each of its domains at some time before the run: CPUs that have come and gone
+    /// idle for long do not all do it at once.
+    fn stagger_balance(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            for level in 0..self.sys.cpu[cpu].nr_sd as usize {
+                let interval_ns = self.sys.cpu_sd[cpu][level].balance_interval_ms * 1_000_000;
+                let ago = u64::from(self.random(u32::MAX)) * u64::from(interval_ns) >> 32;
+                self.sys.cpu_sd[cpu][level].last_balance = START_NS - ago;
+            }
+        }
     }
 
     /// The first task begins on a CPU of the machine, as if a shell there had started it.
