@@ -135,13 +135,13 @@ fn longest_wait(r: &Run) -> u64 {
 #[test]
 fn on_a_crowded_cpu_the_next_buddy_does_not_wait_for_those_that_are_behind_it() {
     // it hardly sleeps, so it has no credit; what it computes is three times as much in its virtual time
-    let mut w = crowded(sleeper(10_000, MS / 2, 20));
+    let mut w = crowded(sleeper(10_000, MS / 2, 10));
     w.attributes =
         vec![Attributes::default(), Attributes::default(), Attributes { nice: 5, ..Attributes::default() }];
     let s = one_cpu(w).tunable("wakeup_granularity_ns", 20_000_000);
     let wait = |on| longest_wait(&s.clone().feature("NEXT_BUDDY", on).run());
-    assert!(wait(true) <= MS, "until the next tick: {} ns", wait(true));
-    assert!(wait(false) > MS, "for the turns of others: {} ns", wait(false));
+    assert!(wait(true) <= 2 * MS, "until the end of the turn: {} ns", wait(true));
+    assert!(wait(false) > 2 * MS, "for the turns of others: {} ns", wait(false));
 }
 
 #[test]
@@ -152,7 +152,8 @@ fn on_a_crowded_cpu_the_last_buddy_goes_on_after_who_preempted_it() {
         let s =
             one_cpu(crowded(sleeper(10_050_000, 100_000, 10))).tunable("wakeup_granularity_ns", 2_900_000);
         let r = s.feature("LAST_BUDDY", on).run();
-        let switches: Vec<_> = r.switches().collect();
+        // by then it is behind by its whole credit when it wakes
+        let switches: Vec<_> = r.switches().filter(|s| s.0 > 25 * MS).collect();
         let by_other = switches
             .windows(2)
             .filter(|w| w[0].4 == OTHER && w[0].3 == Leaving::Preempted && w[1].3 == Leaving::Blocked);
