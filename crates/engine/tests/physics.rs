@@ -5,7 +5,7 @@ mod support;
 use coreward_engine::Leaving;
 use coreward_machine::IdleState;
 use coreward_metrics::Metric;
-use coreward_workload::Op;
+use coreward_workload::{Op, ProgramBuilder};
 use std::collections::BTreeMap;
 use support::{MS, Run, Setup, ping_pong, program, run, single, sleep, spawn, spinners, workload};
 
