@@ -6,7 +6,7 @@
 //! events: `events_per_s`, and `event_latency_us_*` as tbench's table of operations has it.
 //!
 //! tbench replays a recorded load file. Here stands its mean in place of it, in 116 operations
-//! ([`CYCLE`]), so that MB/s are `events_per_s` times 5,428 bytes. Counted from the load file
+//! (`CYCLE`), so that MB/s are `events_per_s` times 5,428 bytes. Counted from the load file
 //! that dbench 4.0 has (`client.txt`, 458,344 lines): 27.1 % are reads of 11,853 bytes on average
 //! (67 % of 4096, 13 % of 61,440), 8.6 % are writes of 25,720 bytes (32 % of 65,536, 25 % of 4096,
 //! 19 % of 1), the others carry no data. Sizes of messages are as tbench under strace sends them.
