@@ -62,6 +62,26 @@ static void test_can_migrate_llc(void)
 	CHECK_EQ(migrate(0, false), CW_LLC_MIG_UNRESTRICTED);
 }
 
+/* Both thresholds follow their tunables. */
+static void test_tunables(void)
+{
+	/* Busy from 40 % and half as much on, 2457.6, instead of from 3072 on. */
+	setup(2, 1, 0, 2458);
+	CHECK_EQ(migrate(0, false), CW_LLC_MIG_FORBID);
+	sys.tunable[CW_TUNE_llc_overaggr_pct] = 40;
+	CHECK_EQ(migrate(0, false), CW_LLC_MIG_LLC);
+	there->util_avg = 2457;
+	CHECK_EQ(migrate(0, false), CW_LLC_MIG_FORBID);
+
+	/* 3072 is busier than 2560 by 20 %, which is more than 19. */
+	setup(2, 1, 2560, 3072);
+	CHECK_EQ(migrate(0, false), CW_LLC_MIG_FORBID);
+	sys.tunable[CW_TUNE_llc_imb_pct] = 19;
+	CHECK_EQ(migrate(0, false), CW_LLC_MIG_LLC);
+	here->util_avg = 2582; /* 2582 * 119 > 307200 */
+	CHECK_EQ(migrate(0, false), CW_LLC_MIG_FORBID);
+}
+
 static void test_llc_balance(void)
 {
 	/* Two tasks on CPU 4: even a pair of LLCs in balance is unbalanced if one is on the wrong side. */
@@ -293,6 +313,7 @@ int main(void)
 	test_tasks();
 	test_active();
 	test_can_migrate_llc();
+	test_tunables();
 	test_llc_balance();
 	test_record();
 	test_pick();

@@ -97,6 +97,39 @@ fn encoder_and_server() {
 }
 
 #[test]
+fn netperf_and_tbench() {
+    let short = |workload: &str| -> Value {
+        let json = stdout(&["run", workload, "--machine", MACHINE, "--scale", "0.01", "--json"]);
+        serde_json::from_str(&json).unwrap()
+    };
+    let metrics = |workload: &str| short(workload)["metrics"].clone();
+    let base = "netperf -t TCP_RR --clients 3 -l 1";
+    let usual = metrics(base);
+    for other in [
+        "netperf -t UDP_RR --clients 3 -l 1",
+        "netperf -t TCP_STREAM --clients 3 -l 1",
+        "netperf -t TCP_RR --clients 4 -l 1",
+        "netperf -t TCP_RR --clients 3 -l 2",
+        "netperf -t TCP_RR --clients 3 -l 1 -r 4000,1",
+        "netperf -t TCP_RR --clients 3 -l 1 -r 1,4000",
+    ] {
+        assert_ne!(metrics(other), usual, "{other}");
+    }
+    assert_eq!(metrics(&format!("{base} -- -r 1,1")), usual);
+    assert_ne!(metrics("netperf -l 1"), metrics("netperf -l 1 -m 1000"));
+    let rate = |workload: &str| metric(&short(workload), "messages_per_s");
+    assert!(rate("netperf -t UDP_RR -l 1") > rate("netperf -t TCP_RR -l 1"), "TCP costs more");
+    assert!((usual["runtime_s"].as_f64().unwrap() - 0.01).abs() < 0.001, "{usual}");
+    assert_eq!(usual["runtime_extrapolated_s"], Value::Null, "it has no end to be reached");
+
+    let usual = short("tbench -t 2 4");
+    assert!(metric(&usual, "events_per_s") > 1000.0 && metric(&usual, "event_latency_us_avg") > 1.0);
+    assert_ne!(short("tbench -t 2 5")["metrics"], usual["metrics"]);
+    assert_ne!(short("tbench -t 3 4")["metrics"], usual["metrics"]);
+    assert_eq!(short("tbench -t 2 4 127.0.0.1"), usual);
+}
+
+#[test]
 fn rt_app() {
     let dir = directory("rt-app");
     let file = |name: &str, text: &str| {

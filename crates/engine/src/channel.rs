@@ -14,6 +14,9 @@ const PIPE_BUFFERS: usize = 16;
 const PAGE: u32 = 4096;
 /// Send buffer of a socket: net.core.wmem_default.
 const SNDBUF: u32 = 212_992;
+/// Send buffer of a TCP connection that has sent much: the most that net.ipv4.tcp_wmem allows
+/// (4 MiB; 3.9 MB could be sent to a receiver that does not read, on Linux 6.18).
+const TCP_SNDBUF: u32 = 4 << 20;
 /// What a queued message is charged for its sk_buff and, in the same allocation as its
 /// data (a power of two), for its skb_shared_info (include/linux/skbuff.h, SKB_TRUESIZE).
 const SK_BUFF: u32 = 256;
@@ -47,6 +50,9 @@ enum Buffers {
 
 /// A channel with its wait queues.
 pub(crate) struct Channel {
+    kind: ChannelKind,
+    /// Nothing will be written any more.
+    pub(crate) closed: bool,
     buffers: Buffers,
     /// The kernel's lock on it, and who had its lines last.
     pub(crate) lock: Lock,
@@ -67,9 +73,11 @@ impl Channel {
     pub(crate) fn new(kind: ChannelKind) -> Self {
         let buffers = match kind {
             ChannelKind::Pipe => Buffers::Pipe { ring: [(0, 0); PIPE_BUFFERS], tail: 0, used: 0 },
-            ChannelKind::UnixStream => Buffers::Socket { queue: VecDeque::new(), charged: 0 },
+            _ => Buffers::Socket { queue: VecDeque::new(), charged: 0 },
         };
         Channel {
+            kind,
+            closed: false,
             buffers,
             lock: Lock::default(),
             wait_lock: [Lock::default(); 2],
@@ -88,8 +96,33 @@ impl Channel {
         }
     }
 
+    pub(crate) fn kind(&self) -> ChannelKind {
+        self.kind
+    }
+
     pub(crate) fn is_pipe(&self) -> bool {
-        matches!(self.buffers, Buffers::Pipe { .. })
+        self.kind == ChannelKind::Pipe
+    }
+
+    fn sndbuf(&self) -> u32 {
+        if self.kind == ChannelKind::Tcp { TCP_SNDBUF } else { SNDBUF }
+    }
+
+    /// What a queued message is charged for. TCP's data is in pages, not beside skb_shared_info.
+    fn truesize(&self, bytes: u32) -> u32 {
+        match self.kind {
+            ChannelKind::Tcp => bytes + SK_BUFF + SKB_SHARED_INFO,
+            _ => (bytes + SKB_SHARED_INFO).next_power_of_two() + SK_BUFF,
+        }
+    }
+
+    /// With so much in use, are writers woken? At a quarter of the buffer or less (unix_write_space), or
+    /// if half as much as is in use is free (sk_stream_is_writeable).
+    fn wakes_writers(&self, charged: u32) -> bool {
+        match self.kind {
+            ChannelKind::Tcp => self.sndbuf().saturating_sub(charged) >= charged / 2,
+            _ => charged <= self.sndbuf() / 4,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -103,18 +136,18 @@ impl Channel {
     pub(crate) fn is_full(&self) -> bool {
         match &self.buffers {
             Buffers::Pipe { used, .. } => *used == PIPE_BUFFERS,
-            Buffers::Socket { charged, .. } => *charged >= SNDBUF,
+            Buffers::Socket { charged, .. } => *charged >= self.sndbuf(),
         }
     }
 
     /// Writes up to `bytes`. Less than all went through if it is full now.
     pub(crate) fn write(&mut self, bytes: u32) -> Transfer {
         let was_empty = self.is_empty();
+        let (sndbuf, charge) = (self.sndbuf(), self.truesize(bytes));
         let done = match &mut self.buffers {
             Buffers::Pipe { ring, tail, used } => pipe_write(ring, *tail, used, bytes),
             Buffers::Socket { queue, charged } => {
-                if *charged < SNDBUF {
-                    let charge = (bytes + SKB_SHARED_INFO).next_power_of_two() + SK_BUFF;
+                if *charged < sndbuf {
                     queue.push_back((bytes, charge));
                     *charged += charge;
                     bytes
@@ -138,19 +171,21 @@ impl Channel {
     /// `wake_while_full`, as before 6.14, even if it has freed no buffer.
     pub(crate) fn read(&mut self, bytes: u32, wake_while_full: bool) -> Transfer {
         let was_full = self.is_full();
-        let (done, wake_other) = match &mut self.buffers {
+        let (done, freed, mut wake_other) = match &mut self.buffers {
             Buffers::Pipe { ring, tail, used } => {
                 let before = *used;
                 let done = pipe_read(ring, tail, used, bytes);
-                (done, was_full && (wake_while_full || *used < before))
+                (done, 0, was_full && (wake_while_full || *used < before))
             }
             Buffers::Socket { queue, charged } => {
                 let (done, freed) = socket_read(queue, bytes);
                 *charged -= freed;
-                // unix_write_space: once a quarter of the buffer or less is in use
-                (done, freed > 0 && *charged * 4 <= SNDBUF)
+                (done, freed, false)
             }
         };
+        if let Buffers::Socket { charged, .. } = &self.buffers {
+            wake_other = freed > 0 && self.wakes_writers(*charged);
+        }
         let pipe = self.is_pipe();
         Transfer { bytes: done, wake_other, wake_next: pipe && done == bytes && !self.is_empty() }
     }
@@ -265,6 +300,17 @@ mod tests {
         let woken_at = (1..=n).find(|_| c.read(100, false).wake_other).unwrap();
         // 69 * 768 = 52,992 is the most that is at most 53,248
         assert_eq!(n - woken_at, 69);
+    }
+
+    #[test]
+    fn a_tcp_connections_writers_are_woken_when_half_as_much_as_is_in_use_is_free() {
+        // 16,384 bytes and 576: the 248th message is the first beyond 4,194,304
+        let (mut c, n) = fill(ChannelKind::Tcp, 16_384);
+        assert_eq!(n, 248);
+        let woken_at = (1..=n).find(|_| c.read(16_384, false).wake_other).unwrap();
+        // 164 * 16,960 = 2,781,440 leave 1,412,864, 165 less than half of themselves
+        assert_eq!(n - woken_at, 164);
+        assert_eq!(fill(ChannelKind::Udp, 100).1, 278, "as a local socket's");
     }
 
     #[test]

@@ -200,7 +200,9 @@ impl Counters {
         if self.messages > 0 && runtime > 0.0 {
             let rate = self.messages as f64 / runtime;
             values.push((Metric::messages_per_s, rate));
-            values.push((Metric::runtime_extrapolated_s, unscaled_messages as f64 / rate));
+            if unscaled_messages > 0 {
+                values.push((Metric::runtime_extrapolated_s, unscaled_messages as f64 / rate));
+            }
         }
         values.extend(self.event_metrics(runtime));
         values.extend(self.reply_metrics());

@@ -6,7 +6,7 @@ use crate::segment::Work;
 use crate::sim::Simulation;
 use crate::task::{State, WaitsIn};
 use coreward_policy::Feature;
-use coreward_workload::Op;
+use coreward_workload::{ChannelKind, Op};
 use std::cmp::Reverse;
 
 /// Cache lines of a channel that every operation on it writes: the lock with the
@@ -54,7 +54,9 @@ impl Simulation<'_> {
                 let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
                 self.jittered(entry + ns)
             }
-            Op::Sleep { .. } | Op::Poll { .. } | Op::Yield | Op::WaitChildren => self.jittered(entry),
+            Op::Sleep { .. } | Op::Poll { .. } | Op::Close { .. } | Op::Yield | Op::WaitChildren => {
+                self.jittered(entry)
+            }
             Op::MarkStart | Op::MarkEnd => Work::default(),
             op => self.sync_work(cpu, task, op, entry),
         }
@@ -66,6 +68,13 @@ impl Simulation<'_> {
         let rate = self.cpus[cpu].rate;
         let ch = &mut self.channels[channel as usize];
         let op_ns = if ch.is_pipe() { self.costs.pipe_op_ns } else { self.costs.socket_op_ns };
+        // the sender takes its message through the stack and up to the receiver's socket
+        let send_ns = match ch.kind() {
+            _ if read => 0,
+            ChannelKind::Tcp => self.costs.tcp_send_ns,
+            ChannelKind::Udp => self.costs.udp_send_ns,
+            ChannelKind::Pipe | ChannelKind::UnixStream => 0,
+        };
         let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let mut data_ns = 0;
         if read {
@@ -80,7 +89,7 @@ impl Simulation<'_> {
         ch.lock.release(m.at + stall + Work { work: in_lock, stall: 0 }.duration(rate));
         self.counters.time.channel_wait += got.waited;
         self.counters.time.transfer += got.transfer + data_ns;
-        let mut work = self.jittered(entry + in_lock);
+        let mut work = self.jittered(entry + send_ns + in_lock);
         work.stall = stall;
         work
     }
@@ -128,6 +137,11 @@ impl Simulation<'_> {
                     self.channels[channel as usize].pollers.push(id);
                     return self.block(task, WaitsIn::Other);
                 }
+            }
+            Op::Close { channel } => {
+                let channel = (base + channel) as usize;
+                self.channels[channel].closed = true;
+                self.wake_up_side(cpu, channel, Side::Readers, true);
             }
             Op::Sleep { ns } => {
                 if !self.tasks[task].in_syscall {
@@ -183,6 +197,10 @@ impl Simulation<'_> {
     }
 
     fn read(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
+        let ch = &self.channels[channel as usize];
+        if ch.closed && ch.is_empty() {
+            return self.leave_loop(id as usize);
+        }
         let wake_while_full = self.feature(Feature::PIPE_WAKE_WHILE_FULL);
         let left = bytes - self.tasks[id as usize].done_bytes;
         let did = self.channels[channel as usize].read(left, wake_while_full);

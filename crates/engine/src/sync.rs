@@ -349,7 +349,7 @@ impl Simulation<'_> {
     }
 
     /// The task goes on behind the loop that it is in.
-    fn leave_loop(&mut self, task: usize) -> bool {
+    pub(crate) fn leave_loop(&mut self, task: usize) -> bool {
         let t = &mut self.tasks[task];
         t.leave_loop(&self.workload.programs[t.program as usize]);
         true

@@ -4,10 +4,10 @@ mod support;
 
 use coreward_engine::Leaving;
 use coreward_metrics::Metric;
-use coreward_workload::{Op, ProgramBuilder};
+use coreward_workload::{Attributes, Op, ProgramBuilder};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use support::{MS, Run, Setup, hackbench, program, run, single, sleep, spawn, spinners, workload};
+use support::{Event, MS, Run, Setup, hackbench, program, run, single, sleep, spawn, spinners, workload};
 
 /// `w` on one CPU with HZ 1000 under CFS.
 fn one_cpu(w: support::Workload) -> Setup {
@@ -86,6 +86,83 @@ fn a_new_task_begins_a_slice_behind_with_start_debit() {
     };
     assert_eq!(first_turn(true), MS / 2);
     assert!(first_turn(false) > MS / 2);
+}
+
+#[test]
+fn a_sleeper_waits_without_preemption_and_under_eevdf() {
+    let wait = |name, on| {
+        one_cpu(spinner_and_sleeper(10 * MS)).feature(name, on).run().get(Metric::wakeup_latency_us_p50)
+    };
+    assert_eq!(wait("WAKEUP_PREEMPTION", true), 0.0);
+    assert!(wait("WAKEUP_PREEMPTION", false) > 0.0, "until the next tick");
+    // EEVDF gives no credit: the spinner's request is served first
+    assert!(wait("EEVDF", true) > 0.0);
+}
+
+#[test]
+fn many_spinners_take_turns_of_the_least_granularity() {
+    // more than 6 ms / 3 ms tasks: each has 3 ms, and its turn ends at the next tick
+    let r = one_cpu(spinners(12, 60 * MS)).tunable("min_granularity_ns", 3_000_000).run();
+    let involuntary = r.get(Metric::context_switches_involuntary) as i64;
+    assert!((involuntary - 12 * 60 / 4).abs() <= 20, "{involuntary}");
+}
+
+/// Eight spinners beside one of these: the CPU is crowded.
+fn crowded(other: coreward_workload::Program) -> support::Workload {
+    let mut main = vec![Op::MarkStart];
+    main.extend([spawn(1); 8]);
+    main.extend([spawn(2), Op::WaitChildren, Op::MarkEnd]);
+    workload(0, vec![program(&main), program(&[run(200 * MS)]), other])
+}
+
+/// The pid of the task beside the spinners.
+const OTHER: i32 = 10;
+
+/// The longest time from a wakeup of that task, which is not its first, until it runs.
+fn longest_wait(r: &Run) -> u64 {
+    let mut woken = None;
+    let waits = r.events.iter().filter_map(|event| match *event {
+        Event::Waking { now, pid: OTHER, new: false, .. } => {
+            woken = Some(now);
+            None
+        }
+        Event::Switch { now, next: OTHER, .. } => woken.take().map(|at| now - at),
+        _ => None,
+    });
+    waits.max().expect("it was woken")
+}
+
+#[test]
+fn on_a_crowded_cpu_the_next_buddy_does_not_wait_for_those_that_are_behind_it() {
+    // it hardly sleeps, so it has no credit; what it computes is three times as much in its virtual time
+    let mut w = crowded(sleeper(10_000, MS / 2, 10));
+    w.attributes =
+        vec![Attributes::default(), Attributes::default(), Attributes { nice: 5, ..Attributes::default() }];
+    let s = one_cpu(w).tunable("wakeup_granularity_ns", 20_000_000);
+    let wait = |on| longest_wait(&s.clone().feature("NEXT_BUDDY", on).run());
+    assert!(wait(true) <= 2 * MS, "until the end of the turn: {} ns", wait(true));
+    assert!(wait(false) > 2 * MS, "for the turns of others: {} ns", wait(false));
+}
+
+#[test]
+fn on_a_crowded_cpu_the_last_buddy_goes_on_after_who_preempted_it() {
+    // (interruptions by the sleeper, those after which the interrupted one goes on)
+    let interrupted = |on| {
+        // more than the spinners are apart, less than a sleeper's credit; and it wakes between ticks
+        let s =
+            one_cpu(crowded(sleeper(10_050_000, 100_000, 10))).tunable("wakeup_granularity_ns", 2_900_000);
+        let r = s.feature("LAST_BUDDY", on).run();
+        // by then it is behind by its whole credit when it wakes
+        let switches: Vec<_> = r.switches().filter(|s| s.0 > 25 * MS).collect();
+        let by_other = switches
+            .windows(2)
+            .filter(|w| w[0].4 == OTHER && w[0].3 == Leaving::Preempted && w[1].3 == Leaving::Blocked);
+        (by_other.clone().count(), by_other.filter(|w| w[1].4 == w[0].2).count())
+    };
+    let (all, back) = interrupted(true);
+    assert!(all > 5 && back == all, "{back} of {all}");
+    let (all, back) = interrupted(false);
+    assert!(back < all, "{back} of {all}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
-use coreward_workload::Op;
+use coreward_workload::{Op, Scale};
 use support::{MS, Setup, Workload, hackbench, ping_pong, program, run, single, spinners, uneven, workload};
 
 /// Which way the metric goes when the cost grows.
@@ -71,6 +71,11 @@ fn cases() -> Vec<Case> {
     use Metric as M;
     let pipes = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --pipe"));
     let sockets = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --sockets"));
+    let packets = |test| {
+        let command = format!("netperf -t {test} -l 1");
+        // 10 ms of the second
+        Setup::free("1c", coreward_workload::parse(&command, Scale(10_000)).unwrap()).cost("syscall_ns", 1000)
+    };
     let processes = || Setup::free("1c", child(true));
     let threads = || Setup::free("1c", child(false));
     let pulls = || Setup::free("4c", uneven());
@@ -104,6 +109,8 @@ fn cases() -> Vec<Case> {
         case("exit_ns", Setup::free("1c", spinners(9, MS)), M::runtime_s, Up, 0, 10_000),
         case("pipe_op_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("socket_op_ns", sockets(), M::runtime_s, Up, 0, 1000),
+        case("tcp_send_ns", packets("TCP_RR"), M::messages_per_s, Down, 0, 1000),
+        case("udp_send_ns", packets("UDP_RR"), M::messages_per_s, Down, 0, 1000),
         case("copy_ns_per_kib", pipes(), M::runtime_s, Up, 0, 1000),
     ]
 }

@@ -5,7 +5,7 @@ mod support;
 use coreward_engine::Leaving;
 use coreward_machine::IdleState;
 use coreward_metrics::Metric;
-use coreward_workload::Op;
+use coreward_workload::{Op, ProgramBuilder};
 use std::collections::BTreeMap;
 use support::{MS, Run, Setup, ping_pong, program, run, single, sleep, spawn, spinners, workload};
 
@@ -224,4 +224,22 @@ fn a_task_that_waits_for_itself_is_reported() {
     endless.settings.limit_ns = 5 * MS;
     let error = endless.try_run().err().unwrap().to_string();
     assert!(error.contains("within 5000000 ns"), "{error}");
+}
+
+#[test]
+fn who_reads_a_closed_channel_takes_what_is_left_and_leaves_its_loop() {
+    let (message, part) = (Op::Write { channel: 0, bytes: 10 }, Op::Read { channel: 0, bytes: 10 });
+    let close = Op::Close { channel: 0 };
+    // it comes late and finds two messages, or waits when the channel is closed
+    for wait in [5 * MS, 0] {
+        let main =
+            [Op::MarkStart, spawn(1), message, message, sleep(MS), close, Op::WaitChildren, Op::MarkEnd];
+        let reader =
+            ProgramBuilder::default().op(sleep(wait)).repeat(u64::MAX, |b| b.op(part)).op(run(3 * MS));
+        let mut w = workload(1, vec![program(&main), reader.build()]);
+        w.first_message_channel = 0;
+        let r = Setup::free("2c", w).run();
+        assert_eq!(r.runtime_ns(), wait.max(MS) + 3 * MS);
+        assert_eq!((r.get(Metric::messages_per_s) * r.get(Metric::runtime_s)).round(), 2.0);
+    }
 }

@@ -6,15 +6,18 @@
 
 mod encoder;
 mod hackbench;
+mod netperf;
 mod perf_bench;
 mod program;
 pub mod rt_app;
 mod schbench;
 mod server;
 mod sysbench;
+mod tbench;
 
 pub use encoder::Encoder;
 pub use hackbench::Hackbench;
+pub use netperf::{Netperf, Test as NetperfTest};
 pub use perf_bench::{PerfMessaging, PerfPipe};
 pub use program::{
     Attributes, Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared, Workload,
@@ -22,6 +25,7 @@ pub use program::{
 pub use schbench::{Schbench, SchbenchOld};
 pub use server::Server;
 pub use sysbench::Sysbench;
+pub use tbench::Tbench;
 
 /// Why a workload's text was refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                     schbench-old, rt-app, encoder, server, each with its options";
+                     schbench-old, netperf, tbench, rt-app, encoder, server, each with its options";
 
 /// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE` it reads the file.
 ///
@@ -48,6 +52,8 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
         Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
         Some("sysbench") => Ok(Sysbench::parse(words)?.workload(scale)),
         Some("perf") => perf_bench::parse(words, scale),
+        Some("netperf") => Ok(Netperf::parse(words)?.workload(scale)),
+        Some("tbench") => Ok(Tbench::parse(words)?.workload(scale)),
         Some("encoder") => Ok(Encoder::parse(words)?.workload(scale)),
         Some("server") => Ok(Server::parse(words)?.workload(scale)),
         Some("rt-app") => rt_app::parse(words, scale),

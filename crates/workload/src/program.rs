@@ -49,6 +49,12 @@ pub enum Op {
         /// Bytes to read.
         bytes: u32,
     },
+    /// Closes a channel (`close`): who reads it when it is empty, or waits for that, leaves the
+    /// innermost loop that it is in, in which it has to be.
+    Close {
+        /// Channel, relative to the task's base.
+        channel: u32,
+    },
     /// Starts a task that runs `program` on channels from `base`.
     Spawn {
         /// Index in [`Workload::programs`].
@@ -205,6 +211,12 @@ pub enum ChannelKind {
     Pipe,
     /// A connected pair of AF_UNIX stream sockets with the default send buffer (net.core.wmem_default 212992).
     UnixStream,
+    /// A TCP connection over the loopback interface, one direction of it, with a send buffer that has grown
+    /// to its limit (4 MiB, net.ipv4.tcp_wmem).
+    Tcp,
+    /// A pair of UDP sockets over the loopback interface, one direction of it, with a buffer of
+    /// net.core.rmem_default (212992).
+    Udp,
 }
 
 /// A channel between tasks.

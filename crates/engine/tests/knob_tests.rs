@@ -1,0 +1,113 @@
+//! Every feature and tunable has a state built by hand in which its two sides differ: in one of the
+//! policy's C tests, or, if only the engine or who builds the machine reads it, in a test listed
+//! here. (That it changes a run, too, is shown in `policy_knobs.rs`.)
+
+use coreward_policy::{FEATURES, TUNABLES};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the C policy does not read, with the file, from the workspace's root, and the test of it.
+const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
+    // who queues a woken task
+    ("TTWU_QUEUE", "crates/engine/tests/ttwu_queue.rs", "across_caches_the_target_queues_with_ttwu_queue"),
+    (
+        "TTWU_QUEUE_IDLE",
+        "crates/engine/tests/ttwu_queue.rs",
+        "within_a_cache_an_idle_target_queues_with_ttwu_queue_idle",
+    ),
+    // the queues: CFS
+    ("WAKEUP_PREEMPTION", "crates/engine/tests/cfs.rs", "a_sleeper_waits_without_preemption_and_under_eevdf"),
+    ("EEVDF", "crates/engine/tests/cfs.rs", "a_sleeper_waits_without_preemption_and_under_eevdf"),
+    (
+        "GENTLE_FAIR_SLEEPERS",
+        "crates/engine/tests/cfs.rs",
+        "a_sleeper_preempts_a_spinner_if_its_credit_exceeds_the_granularity",
+    ),
+    ("START_DEBIT", "crates/engine/tests/cfs.rs", "a_new_task_begins_a_slice_behind_with_start_debit"),
+    (
+        "NEXT_BUDDY",
+        "crates/engine/tests/cfs.rs",
+        "on_a_crowded_cpu_the_next_buddy_does_not_wait_for_those_that_are_behind_it",
+    ),
+    (
+        "LAST_BUDDY",
+        "crates/engine/tests/cfs.rs",
+        "on_a_crowded_cpu_the_last_buddy_goes_on_after_who_preempted_it",
+    ),
+    ("latency_ns", "crates/engine/tests/cfs.rs", "spinners_take_turns_of_a_slice"),
+    ("min_granularity_ns", "crates/engine/tests/cfs.rs", "many_spinners_take_turns_of_the_least_granularity"),
+    (
+        "wakeup_granularity_ns",
+        "crates/engine/tests/cfs.rs",
+        "a_sleeper_preempts_a_spinner_if_its_credit_exceeds_the_granularity",
+    ),
+    // EEVDF
+    (
+        "RUN_TO_PARITY",
+        "crates/engine/src/eevdf.rs",
+        "run_to_parity_keeps_the_running_task_until_its_request_is_served",
+    ),
+    ("PLACE_LAG", "crates/engine/src/eevdf.rs", "lag_survives_a_sleep"),
+    (
+        "PLACE_DEADLINE_INITIAL",
+        "crates/engine/tests/eevdf.rs",
+        "a_new_task_of_half_a_request_is_due_before_its_parent",
+    ),
+    ("DELAY_DEQUEUE", "crates/engine/tests/eevdf.rs", "a_sleeper_that_stays_queued_pays_its_debt_meanwhile"),
+    (
+        "DELAY_ZERO",
+        "crates/engine/tests/eevdf.rs",
+        "a_sleeper_that_stayed_queued_for_too_long_gains_nothing_by_it",
+    ),
+    ("base_slice_ns", "crates/engine/tests/eevdf.rs", "spinners_take_turns_of_a_request"),
+    // what a task group's line costs
+    ("TG_LOAD_AVG_RATELIMIT", "crates/engine/tests/policy_knobs.rs", "knobs_do_what_they_are_for"),
+    // whom a pipe wakes
+    (
+        "PIPE_WAKE_WHILE_FULL",
+        "crates/engine/src/channel.rs",
+        "a_pipes_writer_is_woken_when_a_buffer_is_free_or_before_6_14_on_every_read_of_a_full_pipe",
+    ),
+    // flags of domains, which the machine's rules set
+    ("relax_domain_level", "crates/machine/tests/seed002.rs", "after_the_patch"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All C tests of the policy, one after the other.
+fn c_tests() -> String {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(root().join("policy/tests")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "c"));
+    files.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Does this name of C stand in the text, and not as a part of another?
+fn names(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    text.split(|c| !part(c)).any(|word| word == name)
+}
+
+#[test]
+fn every_feature_and_tunable_has_a_state_by_hand() {
+    let c = c_tests();
+    let in_c = |name: &str, kind: &str| names(&c, &format!("CW_{kind}_{name}"));
+    let listed = |name: &str| OUTSIDE_THE_POLICY.iter().any(|(listed, ..)| *listed == name);
+    let features = FEATURES.iter().map(|f| (f.name, "FEAT"));
+    let all = features.chain(TUNABLES.iter().map(|t| (t.name, "TUNE")));
+    let missing: Vec<&str> =
+        all.filter(|(name, kind)| !in_c(name, kind) && !listed(name)).map(|(name, _)| name).collect();
+    assert!(missing.is_empty(), "no test in policy/tests or in OUTSIDE_THE_POLICY names {missing:?}");
+}
+
+#[test]
+fn what_is_listed_exists() {
+    let known: Vec<&str> = FEATURES.iter().map(|f| f.name).chain(TUNABLES.iter().map(|t| t.name)).collect();
+    for (name, file, test) in OUTSIDE_THE_POLICY {
+        assert!(known.contains(name), "{name} is not in features.def any more");
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(&format!("fn {test}()")), "{name}: {file} has no test {test}");
+    }
+}

@@ -1,0 +1,35 @@
+//! Who queues a woken task: its waker, or the CPU that it is woken on. Only queueing costs time here.
+
+mod support;
+
+use coreward_workload::Op;
+use support::{MS, Setup, program, run, spawn, workload};
+
+const ENQUEUE_NS: u64 = 100_000;
+
+/// What it costs to wake a task that sleeps on another, idle CPU of this machine of two.
+fn wake_cost(machine: &str, features: &[(&str, bool)]) -> u64 {
+    let message = (Op::WriteTo { channel: 0, bytes: 1 }, Op::ReadFrom { channel: 0, bytes: 1 });
+    // the child has gone to sleep within the millisecond
+    let main = [spawn(1), run(MS), Op::MarkStart, message.0, Op::MarkEnd, Op::WaitChildren];
+    let w = workload(1, vec![program(&main), program(&[message.1])]);
+    // it wakes where it slept
+    let s = Setup::free(machine, w).cost("enqueue_ns", ENQUEUE_NS);
+    let s = s.feature("WA_IDLE", false).feature("WA_WEIGHT", false);
+    features.iter().fold(s, |s, (name, on)| s.feature(name, *on)).run().runtime_ns()
+}
+
+#[test]
+fn across_caches_the_target_queues_with_ttwu_queue() {
+    assert_eq!(wake_cost("2l1c", &[("TTWU_QUEUE", true)]), 0);
+    assert_eq!(wake_cost("2l1c", &[("TTWU_QUEUE", false)]), ENQUEUE_NS);
+    // whoever is idle
+    assert_eq!(wake_cost("2l1c", &[("TTWU_QUEUE_IDLE", false)]), 0);
+}
+
+#[test]
+fn within_a_cache_an_idle_target_queues_with_ttwu_queue_idle() {
+    assert_eq!(wake_cost("2c", &[("TTWU_QUEUE_IDLE", true)]), 0);
+    assert_eq!(wake_cost("2c", &[("TTWU_QUEUE_IDLE", false)]), ENQUEUE_NS);
+    assert_eq!(wake_cost("2c", &[("TTWU_QUEUE", false)]), ENQUEUE_NS, "it only widens TTWU_QUEUE");
+}
