@@ -25,8 +25,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Simulated time at which a run begins: the machine has been up for longer than any domain waits
-/// between two balances.
-const START_NS: u64 = 1 << 33;
+/// between two balances, and is somewhere between two ticks.
+const START_NS: u64 = 8_001_048_576;
 
 /// How to run a workload on a machine.
 #[derive(Clone, Debug)]

