@@ -4,7 +4,7 @@
 # make bench: the engine's speed.
 # make record: coreward-record, beside target/release/coreward.
 # make parity: kernels' decisions, recorded in guests, against the policy's.
-# make fidelity: published figures against simulated ones, into docs/fidelity.md (FIDELITY=--ablations: more of it).
+# make fidelity: published figures against simulated ones, and what carries the effects, into docs/fidelity.md.
 # make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
 # Each of them first sees that the tools that it needs are there (scripts/setup.sh).
 
@@ -44,13 +44,10 @@ bench:
 	@sh scripts/setup.sh build
 	$(CARGO) bench --locked -p coreward-engine
 
-# Further options, as --ablations.
-FIDELITY ?=
-
 fidelity:
 	@sh scripts/setup.sh build
 	$(CARGO) build --locked --release -p coreward
-	target/release/coreward fidelity experiments --output docs/fidelity.md $(FIDELITY)
+	target/release/coreward fidelity experiments --ablations --output docs/fidelity.md
 
 # Seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 600
