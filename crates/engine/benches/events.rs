@@ -5,7 +5,7 @@
 use coreward_engine::{NoTrace, Outcome, PolicySettings, Settings, Simulation};
 use coreward_machine::{DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
-use coreward_policy::{Profile, default_tunables};
+use coreward_policy::{FEATURES, Profile, default_tunables};
 use coreward_workload::{Scale, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,12 +17,35 @@ const ROUNDS: usize = 5;
 /// Events that the floor handles in a round.
 const HOLDS: u64 = 3_000_000;
 
-fn simulate(machine: &str, workload: &str) -> (Outcome, f64) {
+/// Features that are on: those of the default profile, or all that there are.
+#[derive(Clone, Copy)]
+enum On {
+    Default,
+    All,
+}
+
+impl On {
+    fn bits(self) -> u64 {
+        match self {
+            On::Default => Profile::DEFAULT.features(),
+            On::All => (1 << FEATURES.len()) - 1,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            On::Default => Profile::DEFAULT.name(),
+            On::All => "all",
+        }
+    }
+}
+
+fn simulate(machine: &str, workload: &str, on: On) -> (Outcome, f64) {
     let machine = Machine::load(machine).expect("a machine");
     let topology = Topology::build(&machine, &DomainOptions::default()).expect("domains");
     let workload = parse(workload, Scale::FULL).expect("a workload");
     let settings = Settings {
-        policy: PolicySettings { features: Profile::DEFAULT.features(), tunables: default_tunables() },
+        policy: PolicySettings { features: on.bits(), tunables: default_tunables() },
         seed: 1,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
         steady: false,
@@ -69,12 +92,12 @@ fn status(field: &str) -> u64 {
 fn memory() {
     let before = status("VmRSS");
     let tasks = 100_000;
-    simulate("epyc-9654-2s", "hackbench -g 2500 -f 20 --threads --pipe -l 1 -s 100");
+    simulate("epyc-9654-2s", "hackbench -g 2500 -f 20 --threads --pipe -l 1 -s 100", On::Default);
     let per_task = status("VmHWM").saturating_sub(before) / tasks;
     println!("tasks={tasks} bytes_per_task={per_task}");
 }
 
-fn speed(cpus: u64, machine: &str, groups: u64, loops: u64) {
+fn speed(on: On, cpus: u64, machine: &str, groups: u64, loops: u64) {
     let workload = format!("hackbench -g {groups} -f 20 --threads --pipe -l {loops} -s 100");
     let mut events = Vec::new();
     let mut floors = Vec::new();
@@ -82,15 +105,16 @@ fn speed(cpus: u64, machine: &str, groups: u64, loops: u64) {
     for _ in 0..ROUNDS {
         // a segment and a tick of each CPU
         floors.push(floor(2 * cpus));
-        let (outcome, seconds) = simulate(machine, &workload);
+        let (outcome, seconds) = simulate(machine, &workload, on);
         events.push(outcome.events as f64 / seconds);
         let count = |metric| outcome.metrics.get(metric).unwrap_or(0.0);
         decisions.push((count(Metric::wakeups) + count(Metric::context_switches)) / seconds);
     }
     let (events, floor, decisions) = (median(events), median(floors), median(decisions));
     println!(
-        "cpus={cpus} tasks={} events_per_s={events:.0} floor_per_s={floor:.0} ratio={:.2} \
+        "features={} cpus={cpus} tasks={} events_per_s={events:.0} floor_per_s={floor:.0} ratio={:.2} \
          wakeups_and_switches_per_s={decisions:.0} ns_per_event={:.0}",
+        on.name(),
         groups * 40,
         events / floor,
         1e9 / events
@@ -99,8 +123,10 @@ fn speed(cpus: u64, machine: &str, groups: u64, loops: u64) {
 
 fn main() {
     memory();
-    speed(8, "1n1l4c2t", 1, 3000);
-    speed(64, "1n4l8c2t", 5, 800);
-    speed(384, "epyc-9654-2s", 32, 150);
-    speed(384, "epyc-9654-2s", 320, 15);
+    for on in [On::Default, On::All] {
+        speed(on, 8, "1n1l4c2t", 1, 3000);
+        speed(on, 64, "1n4l8c2t", 5, 800);
+        speed(on, 384, "epyc-9654-2s", 32, 150);
+        speed(on, 384, "epyc-9654-2s", 320, 15);
+    }
 }
