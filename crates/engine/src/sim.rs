@@ -253,7 +253,7 @@ impl<'a> Simulation<'a> {
         for cpu in 0..self.cpus.len() {
             for level in 0..self.sys.cpu[cpu].nr_sd as usize {
                 let interval_ns = self.sys.cpu_sd[cpu][level].balance_interval_ms * 1_000_000;
-                let ago = u64::from(self.random(u32::MAX)) * u64::from(interval_ns) >> 32;
+                let ago = (u64::from(self.random(u32::MAX)) * u64::from(interval_ns)) >> 32;
                 self.sys.cpu_sd[cpu][level].last_balance = START_NS - ago;
             }
         }
