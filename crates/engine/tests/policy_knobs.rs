@@ -226,6 +226,10 @@ fn knobs_do_what_they_are_for() {
     let (without, with) = switched(crowd("2l4c2t"), "TG_LOAD_AVG_RATELIMIT", Metric::tg_load_avg_wait_s);
     assert!(with < without / 2.0, "the group's line is left alone: {with} s, {without} s");
 
+    let full = Setup::new("2c", hackbench("-g 1 -f 2 -l 3000 -T --pipe"));
+    let (without, with) = switched(full, "PIPE_WAKE_WHILE_FULL", Metric::wakeups);
+    assert!(with > without, "writers wake in vain: {with}, {without}");
+
     let granularity = |ns| cfs(crowd("1c")).tunable("wakeup_granularity_ns", ns);
     let (wide, none) = pair(granularity(20_000_000), granularity(0), Metric::context_switches_involuntary);
     assert!(none > wide, "woken tasks preempt sooner: {none}, {wide}");
