@@ -9,6 +9,8 @@ use coreward_policy::layout::{
     TASK_INELIGIBLE,
 };
 use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 impl Simulation<'_> {
     /// `cpu` has nothing to run: it looks for a waiting task elsewhere. True if it found one.
@@ -159,21 +161,21 @@ impl Simulation<'_> {
     fn detach_tasks(&mut self, env: &mut Balance, src: usize, by: usize) -> u32 {
         self.lock_rq(src, by);
         self.update_curr(src);
-        let mut offered: Vec<u32> = self.cpus[src].rq.tasks().collect();
-        offered.extend(self.cpus[src].curr);
-        offered.sort_unstable_by_key(|t| self.tasks[*t as usize].list_order);
+        let c = &self.cpus[src];
+        let age = |task| Reverse((self.tasks[task as usize].list_order, task));
+        // a heap, as most of a long queue is never offered
+        let mut offered: BinaryHeap<Reverse<(u64, u32)>> = c.rq.tasks().chain(c.curr).map(age).collect();
         let mut moved = Vec::new();
-        let mut i = 0;
-        while i < offered.len() {
-            self.note_queue_state(offered[i], src);
-            let t = &self.tasks[offered[i] as usize];
-            let running = self.cpus[src].curr == Some(offered[i]);
+        while let Some(&Reverse((_, task))) = offered.peek() {
+            self.note_queue_state(task, src);
+            let t = &self.tasks[task as usize];
+            let running = self.cpus[src].curr == Some(task);
             match self.sys.detach_task_step(env, &t.policy, &self.cpus_allowed, running) {
-                Detach::Skip => i += 1,
+                Detach::Skip => _ = offered.pop(),
                 Detach::Take => {
-                    self.detach_task(offered[i], src, by);
-                    moved.push(offered[i]);
-                    i += 1;
+                    self.detach_task(task, src, by);
+                    moved.push(task);
+                    offered.pop();
                 }
                 Detach::Break => {}
                 Detach::Stop => break,

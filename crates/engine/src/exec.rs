@@ -1,6 +1,6 @@
 //! What tasks do: their ops, one after the other.
 
-use crate::channel::{Side, Transfer};
+use crate::channel::Side;
 use crate::cpu::Activity;
 use crate::segment::Work;
 use crate::sim::Simulation;
@@ -13,6 +13,26 @@ use std::cmp::Reverse;
 /// ring's indices, the wait queue heads, and the buffer's descriptor (fs/pipe.c:
 /// struct pipe_inode_info and pipe_buffer; net/unix: the socket's queue and lock).
 const CHANNEL_LINES: u64 = 3;
+
+/// What an op moves, and through which channel.
+#[derive(Clone, Copy)]
+struct Message {
+    channel: u32,
+    bytes: u32,
+    read: bool,
+}
+
+/// The message of an op whose relative channels count from `base`; None if it moves nothing.
+#[inline]
+fn message(op: Op, base: u32) -> Option<Message> {
+    match op {
+        Op::Write { channel, bytes } => Some(Message { channel: base + channel, bytes, read: false }),
+        Op::Read { channel, bytes } => Some(Message { channel: base + channel, bytes, read: true }),
+        Op::WriteTo { channel, bytes } => Some(Message { channel, bytes, read: false }),
+        Op::ReadFrom { channel, bytes } => Some(Message { channel, bytes, read: true }),
+        _ => None,
+    }
+}
 
 impl Simulation<'_> {
     /// The current task of `cpu` goes on: with what preemption left of its op, or with its next op.
@@ -31,25 +51,16 @@ impl Simulation<'_> {
     fn op_work(&mut self, cpu: usize, task: usize) -> Work {
         let t = &mut self.tasks[task];
         let (stop, now) = (&mut self.stop, self.now);
-        t.fetch_op(&self.workload.programs[t.program as usize], || stop.goes_on(now));
-        let Some(op) = t.op else {
+        let Some(op) = t.fetch_op(&self.workload.programs[t.program as usize], || stop.goes_on(now)) else {
             return self.jittered(self.costs.exit_ns);
         };
-        let t = &self.tasks[task];
         // after blocking it is in the kernel already
         let entry = if t.in_syscall { 0 } else { self.costs.syscall_ns };
+        if let Some(message) = message(op, t.base) {
+            return self.channel_work(cpu, message, entry);
+        }
         match op {
             Op::Run { ns } => self.jittered(ns),
-            Op::Write { channel, bytes } => {
-                let channel = t.base + channel;
-                self.channel_work(cpu, channel, entry, bytes, false)
-            }
-            Op::Read { channel, bytes } => {
-                let channel = t.base + channel;
-                self.channel_work(cpu, channel, entry, bytes, true)
-            }
-            Op::WriteTo { channel, bytes } => self.channel_work(cpu, channel, entry, bytes, false),
-            Op::ReadFrom { channel, bytes } => self.channel_work(cpu, channel, entry, bytes, true),
             Op::Spawn { process, .. } => {
                 let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
                 self.jittered(entry + ns)
@@ -63,7 +74,8 @@ impl Simulation<'_> {
     }
 
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
-    fn channel_work(&mut self, cpu: usize, channel: u32, entry: u64, bytes: u32, read: bool) -> Work {
+    fn channel_work(&mut self, cpu: usize, message: Message, entry: u64) -> Work {
+        let Message { channel, bytes, read } = message;
         let m = self.moment(cpu);
         let rate = self.cpus[cpu].rate;
         let ch = &mut self.channels[channel as usize];
@@ -126,12 +138,11 @@ impl Simulation<'_> {
     fn effect(&mut self, cpu: usize, id: u32, op: Op) -> bool {
         let task = id as usize;
         let base = self.tasks[task].base;
+        if let Some(message) = message(op, base) {
+            return self.transfer(cpu, id, message);
+        }
         match op {
             Op::Run { .. } => {}
-            Op::Write { channel, bytes } => return self.write(cpu, id, base + channel, bytes),
-            Op::Read { channel, bytes } => return self.read(cpu, id, base + channel, bytes),
-            Op::WriteTo { channel, bytes } => return self.write(cpu, id, channel, bytes),
-            Op::ReadFrom { channel, bytes } => return self.read(cpu, id, channel, bytes),
             Op::Poll { channel } => {
                 if self.channels[channel as usize].is_empty() {
                     self.channels[channel as usize].pollers.push(id);
@@ -191,61 +202,38 @@ impl Simulation<'_> {
         false
     }
 
-    fn write(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
-        let did = self.channels[channel as usize].write(bytes - self.tasks[id as usize].done_bytes);
-        self.end_transfer(cpu, id, channel, bytes, did, true)
-    }
-
-    fn read(&mut self, cpu: usize, id: u32, channel: u32, bytes: u32) -> bool {
-        let ch = &self.channels[channel as usize];
-        if ch.closed && ch.is_empty() {
+    /// Writes or reads as much of a message as goes, wakes who waits for that, and blocks for the rest.
+    fn transfer(&mut self, cpu: usize, id: u32, message: Message) -> bool {
+        let Message { channel, bytes, read } = message;
+        let ch = channel as usize;
+        let wake_while_full = self.feature(Feature::PIPE_WAKE_WHILE_FULL);
+        let t = &mut self.tasks[id as usize];
+        let left = bytes - t.done_bytes;
+        let c = &mut self.channels[ch];
+        if read && c.closed && c.is_empty() {
             return self.leave_loop(id as usize);
         }
-        let wake_while_full = self.feature(Feature::PIPE_WAKE_WHILE_FULL);
-        let left = bytes - self.tasks[id as usize].done_bytes;
-        let did = self.channels[channel as usize].read(left, wake_while_full);
-        self.end_transfer(cpu, id, channel, bytes, did, false)
-    }
-
-    /// What a transfer leads to: wakeups, and the task blocks or has done its op.
-    fn end_transfer(
-        &mut self,
-        cpu: usize,
-        id: u32,
-        channel: u32,
-        bytes: u32,
-        did: Transfer,
-        wrote: bool,
-    ) -> bool {
-        let t = &mut self.tasks[id as usize];
+        let did = if read { c.read(left, wake_while_full) } else { c.write(left) };
         t.done_bytes += did.bytes;
-        let done = t.done_bytes == bytes;
+        let done = did.bytes == left;
         // only a task that has waited hands its turn on
         let wake_next = did.wake_next && t.in_syscall;
-        self.wake_channel(cpu, channel, Transfer { wake_next, ..did }, wrote);
-        if done {
-            if !wrote && channel >= self.workload.first_message_channel {
-                self.message_arrived();
-            }
-            self.tasks[id as usize].advance();
-            return true;
-        }
-        let side = if wrote { Side::Writers } else { Side::Readers };
-        self.wait_on(cpu, id, channel as usize, side)
-    }
-
-    /// Wakes who waits on a channel after a write (or a read).
-    fn wake_channel(&mut self, cpu: usize, channel: u32, did: Transfer, wrote: bool) {
-        let (other, own) =
-            if wrote { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
-        let ch = channel as usize;
+        let (own, other) = if read { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
         if did.wake_other {
             let all = !self.channels[ch].is_pipe();
             self.wake_up_side(cpu, ch, other, all);
         }
-        if did.wake_next {
+        if wake_next {
             self.wake_up_side(cpu, ch, own, false);
         }
+        if !done {
+            return self.wait_on(cpu, id, ch, own);
+        }
+        if read && channel >= self.workload.first_message_channel {
+            self.message_arrived();
+        }
+        self.tasks[id as usize].advance();
+        true
     }
 
     /// Wakes the first waiter of a side, or all, and who polls for it. Pipes and

@@ -158,12 +158,18 @@ impl Simulation<'_> {
         }
     }
 
-    /// On its way out of the kernel the current task looks for the LLC that its process occupies most.
+    /// On its way out of the kernel the current task looks for the LLC that its process occupies most,
+    /// if it is to.
     #[inline]
     pub(crate) fn task_cache_work(&mut self, cpu: usize, curr: u32) {
-        if self.processes.is_none() || !std::mem::take(&mut self.tasks[curr as usize].cache_work) {
-            return;
+        if std::mem::take(&mut self.tasks[curr as usize].cache_work) {
+            self.find_llc(cpu, curr);
         }
+    }
+
+    /// The search itself, which is kept out of the path of every op.
+    #[cold]
+    fn find_llc(&mut self, cpu: usize, curr: u32) {
         let t = &self.tasks[curr as usize];
         let id = t.process;
         let of_process = |c: &&crate::cpu::Cpu| c.curr.is_some_and(|t| self.tasks[t as usize].process == id);

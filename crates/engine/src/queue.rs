@@ -3,51 +3,56 @@
 //!
 //! A CPU has at most one event of each kind pending and moves them often, so a
 //! tournament tree over the slots beats a heap: changing a slot's time is a walk
-//! up the tree that ends where nothing changes, and no stale event is left
-//! behind. Ties go to the lower slot, so the order of events is a function of
-//! their times alone.
+//! up the tree, and no stale event is left behind. Ties go to the lower slot, so
+//! the order of events is a function of their times alone.
+
+use std::iter::successors;
 
 /// Low bits of a key that hold the slot: up to 2048 slots, 53 bits of time (104 days in ns).
 const SLOT_BITS: u32 = 11;
 /// No event pending.
 pub const NEVER: u64 = u64::MAX >> SLOT_BITS;
+/// How many keys one key of the level above stands for, being the earliest of them.
+const FANOUT: usize = 4;
 
 /// The next event of every slot, and which of them is next.
 pub struct EventQueue {
-    /// Binary tree in an array: node 1 is the root, leaf i is `leaves + i`.
-    keys: Vec<u64>,
-    leaves: usize,
+    /// The slots' keys, then the earliest of each group of them, and so on up to one group.
+    levels: Vec<Vec<[u64; FANOUT]>>,
+    first: u64,
 }
 
 impl EventQueue {
     /// A queue of that many slots, at most 2048, with no event pending.
     pub fn new(slots: usize) -> Self {
         assert!(slots <= 1 << SLOT_BITS, "{slots} slots");
-        let leaves = slots.next_power_of_two();
-        EventQueue { keys: vec![u64::MAX; 2 * leaves], leaves }
+        let groups = successors(Some(slots.div_ceil(FANOUT)), |n| (*n > 1).then(|| n.div_ceil(FANOUT)));
+        let levels = groups.map(|n| vec![[u64::MAX; FANOUT]; n]).collect();
+        EventQueue { levels, first: u64::MAX }
     }
 
     /// Sets the time of the slot's next event; [`NEVER`] for none.
     #[inline]
     pub fn set(&mut self, slot: usize, time: u64) {
         debug_assert!(time <= NEVER);
-        let mut node = self.leaves + slot;
+        let mut at = slot;
         let mut key = time << SLOT_BITS | slot as u64;
-        while self.keys[node] != key {
-            self.keys[node] = key;
-            if node == 1 {
-                return;
-            }
-            key = key.min(self.keys[node ^ 1]);
-            node /= 2;
+        for level in &mut self.levels {
+            let group = &mut level[at / FANOUT];
+            // the others' does not wait for the key from the level below
+            let other = |i| group[(at ^ i) % FANOUT];
+            let others = other(1).min(other(2)).min(other(3));
+            group[at % FANOUT] = key;
+            key = key.min(others);
+            at /= FANOUT;
         }
+        self.first = key;
     }
 
     /// The earliest event: its time ([`NEVER`] if none is pending) and its slot.
     #[inline]
     pub fn next(&self) -> (u64, usize) {
-        let key = self.keys[1];
-        (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
+        (self.first >> SLOT_BITS, (self.first & ((1 << SLOT_BITS) - 1)) as usize)
     }
 }
 

@@ -16,7 +16,7 @@ impl Work {
     /// Time that it takes at `rate` (1024 is full speed).
     #[inline]
     pub(crate) fn duration(self, rate: u64) -> u64 {
-        self.stall + if rate == 1024 { self.work } else { (self.work * 1024).div_ceil(rate) }
+        self.stall + (self.work * 1024).div_ceil(rate)
     }
 }
 

@@ -126,7 +126,8 @@ impl Stop {
         self.started_at = Some(now);
     }
 
-    /// Is there another repetition? If so, it counts.
+    /// Is there another repetition? If so, it counts. Few ops ask, so it is kept out of the path of all.
+    #[inline(never)]
     pub(crate) fn goes_on(&mut self, now: u64) -> bool {
         let over = self.started_at.is_some_and(|start| now - start >= self.limits.time_ns);
         if self.stopped || over || self.repetitions >= self.limits.events {

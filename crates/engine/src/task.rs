@@ -158,8 +158,8 @@ impl Task {
     /// Follows loops to the op to do now, which then stands in `op`. `goes_on` says if
     /// there is another repetition for a loop that lasts until the workload stops.
     #[inline]
-    pub(crate) fn fetch_op(&mut self, ops: &[Op], mut goes_on: impl FnMut() -> bool) {
-        self.op = loop {
+    pub(crate) fn fetch_op(&mut self, ops: &[Op], mut goes_on: impl FnMut() -> bool) -> Option<Op> {
+        let op = loop {
             match ops.get(self.pc as usize) {
                 Some(Op::Repeat { times }) => self.enter_loop(ops, *times > 0, *times, false),
                 Some(Op::RepeatUntilStopped { times }) => {
@@ -178,7 +178,9 @@ impl Task {
                 }
                 op => break op.copied(),
             }
-        }
+        };
+        self.op = op;
+        op
     }
 
     #[inline]
