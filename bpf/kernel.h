@@ -17,8 +17,15 @@ typedef _Bool bool;
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define SCHED_IDLE 5
+#define SCHED_EXT 7
+#define MAX_RT_PRIO 100
+#define TASK_DEAD 0x80
+#define CSD_FLAG_TYPE_MASK 0xf0
+#define CSD_TYPE_TTWU 0x30
+#ifndef CW_TYPES_H /* the policy has them */
 #define WF_EXEC 0x02
 #define WF_FORK 0x04
+#endif
 
 /* what bpf_helper_defs.h takes from the kernel's headers */
 typedef u16 __u16;
@@ -29,8 +36,19 @@ typedef s64 __s64;
 typedef u16 __be16;
 typedef u32 __be32;
 typedef u32 __wsum;
-enum bpf_map_type { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_RB_NO_WAKEUP = 1 };
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
 
 enum cpu_idle_type { CPU_NOT_IDLE };
 enum fbq_type { regular };
@@ -54,7 +72,10 @@ struct sched_avg {
 	unsigned int util_est;
 };
 
+struct rq;
+
 struct cfs_rq {
+	struct rq *rq; /* CONFIG_FAIR_GROUP_SCHED */
 	unsigned int h_nr_queued;
 	unsigned int h_nr_runnable;
 	struct sched_avg avg;
@@ -75,6 +96,7 @@ struct load_weight {
 
 struct sched_entity {
 	struct load_weight load;
+	unsigned char sched_delayed; /* 6.12 and later */
 	struct cfs_rq *cfs_rq;
 	struct sched_avg avg;
 };
@@ -83,9 +105,38 @@ struct thread_info {
 	u32 cpu;
 };
 
+struct __call_single_node {
+	unsigned int u_flags;
+};
+
+struct __call_single_data {
+	struct __call_single_node node;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int __state;
 	unsigned int flags;
+	unsigned int on_cpu; /* a byte in 7.3, where loads are made shorter since it has no sign */
+	unsigned int on_rq; /* likewise */
+	int wake_cpu;
+	int prio;
+	int static_prio;
+	unsigned short migration_disabled;
+	unsigned in_execve : 1;
+	struct css_set *cgroups;
 	int recent_used_cpu;
 	unsigned int wakee_flips;
 	unsigned long wakee_flip_decay_ts;

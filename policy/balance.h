@@ -14,8 +14,9 @@
  * idle, else the first idle one, else the first. Newly idle CPUs balance for
  * themselves, as long as no work has come meanwhile.
  */
-static inline bool should_we_balance(struct cw_sys *sys, struct cw_balance *env,
-				     struct cw_decision *d)
+CW_GLOBAL bool should_we_balance(struct cw_sys *sys CW_NONNULL,
+				 const struct cw_balance *env CW_NONNULL,
+				 struct cw_decision *d CW_NONNULL)
 {
 	const struct cw_domain *sd = env_domain(sys, env);
 	const struct cw_group *group = env_local_group(sys, env);
@@ -117,8 +118,9 @@ static inline u64 src_rq_value(struct cw_sys *sys, const struct cw_balance *env,
 }
 
 /* The busiest CPU of the group by the measure of env->migration_type, -1 if none will do. */
-static inline s32 sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_balance *env,
-					    u32 group, struct cw_decision *d)
+CW_GLOBAL s32 sched_balance_find_src_rq(struct cw_sys *sys CW_NONNULL,
+					const struct cw_balance *env CW_NONNULL, u32 group,
+					struct cw_decision *d CW_NONNULL)
 {
 	const struct cw_domain *sd = env_domain(sys, env);
 	u64 max = 0, max_capacity = 1;

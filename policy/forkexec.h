@@ -7,6 +7,7 @@
 #ifndef CW_FORKEXEC_H
 #define CW_FORKEXEC_H
 
+#include "dst_search.h"
 #include "group.h"
 #include "idlest_load.h"
 #include "mask.h"
@@ -14,49 +15,60 @@
 #include "types.h"
 #include "util.h"
 
-/* How busy `group` is without the task that `w` places. */
-static inline void update_sg_wakeup_stats(struct cw_sys *sys, const struct cw_wakeup *w,
-					  const struct cw_domain *sd, const struct cw_group *group,
-					  struct cw_sg_stats *sgs)
+/*
+ * How busy the CPUs of `group` that are `allowed` are without `task`; to be classified yet.
+ * Returns how many of them are idle.
+ */
+CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
+			       const struct cw_contribution *task CW_NONNULL,
+			       const struct cw_group *group CW_NONNULL,
+			       const struct cw_cpumask *allowed CW_NONNULL,
+			       struct cw_sg_stats *sgs CW_NONNULL)
 {
-	const struct cw_cpumask *cpus =
-		sched_feat(sys, CW_FEAT_DST_GROUP_ALLOWED) ? w->cpus_ptr : &group->span;
-	bool asym = sd->flags & SD_ASYM_CPUCAPACITY;
+	u64 util_est = pelt_max(task->util, task->util_est);
 	s32 cpu;
 
 	*sgs = (struct cw_sg_stats){
 		.group_capacity = group->capacity,
 		.group_weight = group->weight,
 		/* until a CPU is found that the task fits */
-		.group_misfit_task_load = asym,
+		.group_misfit_task_load = 1,
 	};
-	for_each_cpu_and(sys, cpu, &group->span, cpus) {
+	for_each_cpu_and(sys, cpu, &group->span, allowed) {
 		const struct cw_cpu *rq = cpu_rq(sys, cpu);
-		u32 local = task_running_on_cpu(w, cpu);
+		u32 local = task_running_on_cpu(task, cpu);
 		u32 nr_running = rq->nr_running - local;
 
-		sgs->group_load += cpu_load_without(sys, cpu, w);
-		sgs->group_util += cpu_util_without(sys, cpu, w);
-		sgs->group_runnable += cpu_runnable_without(sys, cpu, w);
+		sgs->group_load += cpu_load_without(sys, cpu, task);
+		sgs->group_util += cpu_util_without(sys, cpu, task);
+		sgs->group_runnable += cpu_runnable_without(sys, cpu, task);
 		sgs->sum_h_nr_running += rq->cfs_nr_running - local;
 		sgs->sum_nr_running += nr_running;
-		if (!nr_running && idle_cpu_without(sys, cpu, w))
+		if (!nr_running && idle_cpu_without(sys, cpu, task))
 			sgs->idle_cpus++;
-		if (sgs->group_misfit_task_load && task_fits_cpu(sys, w->p, cpu))
+		if (sgs->group_misfit_task_load && fits_capacity(sys, util_est, rq->capacity))
 			sgs->group_misfit_task_load = 0;
 	}
+	return sgs->idle_cpus;
+}
+
+/* What add_wakeup_stats() found, as a group type of domain `sd`. */
+CW_GLOBAL u32 classify_wakeup_stats(const struct cw_domain *sd CW_NONNULL,
+				    const struct cw_group *group CW_NONNULL,
+				    struct cw_sg_stats *sgs CW_NONNULL)
+{
+	if (!(sd->flags & SD_ASYM_CPUCAPACITY))
+		sgs->group_misfit_task_load = 0;
 	sgs->group_type = group_classify(sd->imbalance_pct, group, sgs);
 	if (sgs->group_type == group_fully_busy || sgs->group_type == group_overloaded)
 		sgs->avg_load = group_avg_load(sgs);
+	return sgs->group_type;
 }
 
-/* Is `group` idler than the idlest found so far? */
-static inline bool update_pick_idlest(const struct cw_group *idlest,
-				      const struct cw_sg_stats *idlest_sgs,
-				      const struct cw_group *group, const struct cw_sg_stats *sgs)
+/* Is `group` idler than `idlest`, of which `idlest_sgs` tells? */
+static inline bool idler(const struct cw_group *idlest, const struct cw_sg_stats *idlest_sgs,
+			 const struct cw_group *group, const struct cw_sg_stats *sgs)
 {
-	if (!idlest)
-		return true;
 	if (sgs->group_type != idlest_sgs->group_type)
 		return sgs->group_type < idlest_sgs->group_type;
 
@@ -75,6 +87,18 @@ static inline bool update_pick_idlest(const struct cw_group *idlest,
 	}
 }
 
+/* Is `group` idler than the idlest found so far, if one was? Then *idlest_sgs becomes *sgs. */
+CW_GLOBAL bool update_pick_idlest(const struct cw_group *idlest,
+				  struct cw_sg_stats *idlest_sgs CW_NONNULL,
+				  const struct cw_group *group CW_NONNULL,
+				  const struct cw_sg_stats *sgs CW_NONNULL)
+{
+	if (idlest && !idler(idlest, idlest_sgs, group, sgs))
+		return false;
+	*idlest_sgs = *sgs;
+	return true;
+}
+
 /* Is the load of `idlest` below that of `local` by more than the domain's margin? */
 static inline bool idlest_load_wins(const struct cw_domain *sd, const struct cw_sg_stats *local,
 				    const struct cw_sg_stats *idlest)
@@ -90,13 +114,13 @@ static inline bool idlest_load_wins(const struct cw_domain *sd, const struct cw_
 }
 
 /* The imbalance that nodes are allowed, in tasks: no more than the local CPUs that p may use. */
-static inline u32 allowed_imb_numa_nr(struct cw_sys *sys, const struct cw_wakeup *w,
+static inline u32 allowed_imb_numa_nr(struct cw_sys *sys, const struct cw_cpumask *cpus_ptr,
 				      const struct cw_domain *sd, const struct cw_group *local)
 {
-	u32 nr = 0;
+	u32 nr = unknown(0);
 	s32 cpu;
 
-	for_each_cpu_and(sys, cpu, &local->span, w->cpus_ptr)
+	for_each_cpu_and(sys, cpu, &local->span, cpus_ptr)
 		if (++nr >= sd->imb_numa_nr)
 			return sd->imb_numa_nr;
 	return nr;
@@ -117,66 +141,84 @@ static inline bool idlest_spare_wins(const struct cw_domain *sd, const struct cw
 	return idlest->idle_cpus > local->idle_cpus;
 }
 
-/* Is `cpu` on the node that NUMA balancing wants the task on? */
-static inline bool on_preferred_node(struct cw_sys *sys, const struct cw_wakeup *w, s32 cpu)
+/* Does the remote group win against the local one, which `search` has compared it with? */
+static inline bool idlest_wins(struct cw_sys *sys, const struct cw_dst_search *search,
+			       const struct cw_cpumask *cpus_ptr, const struct cw_domain *sd,
+			       const struct cw_group *local, const struct cw_group *idlest)
 {
-	return cpu_rq(sys, cpu)->node == w->p->numa_preferred_nid;
+	s32 node = search->numa_preferred_nid;
+
+	if (search->local.group_type != search->idlest.group_type)
+		return search->local.group_type > search->idlest.group_type;
+
+	switch (search->local.group_type) {
+	case group_overloaded:
+	case group_fully_busy:
+		return idlest_load_wins(sd, &search->local, &search->idlest);
+	case group_misfit_task:
+		return idlest->max_capacity > local->max_capacity;
+	case group_has_spare:
+		/* NUMA balancing wants the task on a node */
+		if ((sd->flags & SD_NUMA) && cpu_rq(sys, search->cpu)->node == node)
+			return false;
+		if ((sd->flags & SD_NUMA) &&
+		    cpu_rq(sys, cpumask_first(sys, &idlest->span))->node == node)
+			return true;
+		return idlest_spare_wins(sd, &search->local, &search->idlest,
+					 allowed_imb_numa_nr(sys, cpus_ptr, sd, local));
+	default:
+		return false;
+	}
 }
 
-/* The group of domain `level` of `cpu` to move to, or NULL to stay in the CPU's own. */
-static inline struct cw_group *
-sched_balance_find_dst_group(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
-			     s32 cpu, u32 level)
+/*
+ * The group to move to of the domain that `search` names, as an index in cw_sys.group;
+ * CW_NONE to stay in the CPU's own.
+ */
+CW_GLOBAL u32 sched_balance_find_dst_group(struct cw_sys *sys CW_NONNULL,
+					   struct cw_dst_search *search CW_NONNULL,
+					   const struct cw_cpumask *cpus_ptr CW_NONNULL,
+					   struct cw_decision *d CW_NONNULL)
 {
-	struct cw_domain *sd = cpu_domain(sys, cpu, level);
+	struct cw_domain *sd = cpu_domain(sys, search->cpu, search->level);
 	struct cw_group *idlest = NULL, *local = NULL, *group;
-	struct cw_sg_stats idlest_sgs = { 0 }, local_sgs = { 0 }, sgs;
-	u32 start, i, imb_numa_nr;
+	u32 found = CW_NONE, start, i;
 
-	if (!sd || level >= CW_MAX_LEVELS)
-		return NULL;
-	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
-		return find_idlest_group_by_load(sys, w, d, cpu, level);
-	start = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
-	for (i = 0; (group = group_in_ring(sys, sd, start, i)); i++) {
-		if (!cpumask_intersects(sys, &group->span, w->cpus_ptr))
+	if (!sd)
+		return CW_NONE;
+	start = local_group_index(sys, search->cpu, search->level);
+	for (i = unknown(0); (group = group_in_ring(sys, sd, start, i)) && may_loop(); i++) {
+		const struct cw_cpumask *cpus = &group->span;
+
+		if (!cpumask_intersects(sys, cpus, cpus_ptr))
 			continue;
 		d->groups_scanned++;
 		d->cpus_scanned += group->weight;
-		if (cpumask_test_cpu(cpu, &group->span)) {
+		if (sched_feat(sys, CW_FEAT_DST_GROUP_ALLOWED))
+			cpus = cpus_ptr;
+		add_wakeup_stats(sys, &search->task, group, cpus, &search->group);
+		classify_wakeup_stats(sd, group, &search->group);
+		if (cpumask_test_cpu(search->cpu, &group->span)) {
 			local = group;
-			update_sg_wakeup_stats(sys, w, sd, group, &local_sgs);
-			continue;
-		}
-		update_sg_wakeup_stats(sys, w, sd, group, &sgs);
-		if (update_pick_idlest(idlest, &idlest_sgs, group, &sgs)) {
+			search->local = search->group;
+		} else if (update_pick_idlest(idlest, &search->idlest, group, &search->group)) {
 			idlest = group;
-			idlest_sgs = sgs;
+			found = group_index_in_ring(sd, start, i);
 		}
 	}
-	/* the task may run in one of the two only */
-	if (!idlest || !local)
-		return idlest;
-	if (local_sgs.group_type != idlest_sgs.group_type)
-		return local_sgs.group_type > idlest_sgs.group_type ? idlest : NULL;
+	/* the task may run in one of the two only, or the two are compared */
+	if (!idlest || !local || idlest_wins(sys, search, cpus_ptr, sd, local, idlest))
+		return found;
+	return CW_NONE;
+}
 
-	switch (local_sgs.group_type) {
-	case group_overloaded:
-	case group_fully_busy:
-		return idlest_load_wins(sd, &local_sgs, &idlest_sgs) ? idlest : NULL;
-	case group_misfit_task:
-		return idlest->max_capacity > local->max_capacity ? idlest : NULL;
-	case group_has_spare:
-		if ((sd->flags & SD_NUMA) && on_preferred_node(sys, w, cpu))
-			return NULL;
-		if ((sd->flags & SD_NUMA) &&
-		    on_preferred_node(sys, w, cpumask_first(sys, &idlest->span)))
-			return idlest;
-		imb_numa_nr = allowed_imb_numa_nr(sys, w, sd, local);
-		return idlest_spare_wins(sd, &local_sgs, &idlest_sgs, imb_numa_nr) ? idlest : NULL;
-	default:
-		return NULL;
-	}
+/* By type, or as kernels did before 5.5. */
+static inline u32 find_dst_group(struct cw_sys *sys, struct cw_dst_search *search,
+				 const struct cw_cpumask *cpus_ptr, struct cw_decision *d)
+{
+	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
+		return find_idlest_group_by_load(sys, search, cpus_ptr, d);
+	return sched_balance_find_dst_group(sys, search, cpus_ptr, d);
 }
 
 /* The load by which busy CPUs are compared. */
@@ -207,25 +249,27 @@ static inline bool wakes_faster(const struct cw_cpu *rq, const struct cw_shallow
 }
 
 /*
- * The CPU of `group` to start on: one that runs only SCHED_IDLE tasks, else the
- * idle one that wakes fastest, else the least loaded.
+ * The CPU of `group` for `p` to start on: one that runs only SCHED_IDLE tasks, else the
+ * idle one that wakes fastest, else the least loaded; -1 if it may use none of them.
  */
-static inline s32 sched_balance_find_dst_group_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
-						   struct cw_decision *d,
-						   const struct cw_group *group, s32 this_cpu)
+CW_GLOBAL s32 sched_balance_find_dst_group_cpu(struct cw_sys *sys CW_NONNULL,
+					       const struct cw_task *p CW_NONNULL,
+					       const struct cw_cpumask *cpus_ptr CW_NONNULL,
+					       struct cw_decision *d CW_NONNULL,
+					       const struct cw_group *group CW_NONNULL)
 {
 	struct cw_shallowest best = { .exit_latency_us = CW_NO_IDLE_STATE, .cpu = -1 };
 	u64 min_load = ~0ULL;
-	s32 least_loaded_cpu = this_cpu, cpu;
+	s32 least_loaded_cpu = -1, cpu;
 
 	if (group->weight == 1)
 		return cpumask_first(sys, &group->span) & CW_CPU_MASK;
 
-	for_each_cpu_and(sys, cpu, &group->span, w->cpus_ptr) {
+	for_each_cpu_and(sys, cpu, &group->span, cpus_ptr) {
 		const struct cw_cpu *rq = cpu_rq(sys, cpu);
 
 		d->cpus_scanned++;
-		if (choose_sched_idle_cpu(sys, cpu, w->p))
+		if (choose_sched_idle_cpu(sys, cpu, p))
 			return cpu;
 		if (available_idle_cpu(sys, cpu)) {
 			if (!wakes_faster(rq, &best))
@@ -243,7 +287,7 @@ static inline s32 sched_balance_find_dst_group_cpu(struct cw_sys *sys, const str
 }
 
 /* The highest domain of `cpu` with `sd_flag` below a domain of `weight` CPUs; -1 if none. */
-static inline s32 highest_level_below(struct cw_sys *sys, s32 cpu, u32 weight, u32 sd_flag)
+CW_GLOBAL s32 highest_level_below(struct cw_sys *sys CW_NONNULL, s32 cpu, u32 weight, u32 sd_flag)
 {
 	struct cw_domain *sd;
 	s32 found = -1;
@@ -262,6 +306,7 @@ static inline s32 highest_level_below(struct cw_sys *sys, s32 cpu, u32 weight, u
 static inline s32 sched_balance_find_dst_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 					     struct cw_decision *d, u32 top, u32 sd_flag)
 {
+	struct cw_dst_search *search = cw_scratch(struct cw_dst_search, w->this_cpu);
 	s32 cpu = w->this_cpu, level = (s32)top, steps;
 	struct cw_domain *sd = cpu_domain(sys, cpu, top);
 
@@ -273,18 +318,23 @@ static inline s32 sched_balance_find_dst_cpu(struct cw_sys *sys, const struct cw
 	/* p is taken off its CPU's averages below, so both have to be of one time */
 	if (!(sd_flag & SD_BALANCE_FORK))
 		sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
+	search->task = task_contribution(w);
+	search->wake_flags = w->wake_flags;
+	search->numa_preferred_nid = w->p->numa_preferred_nid;
 
 	/* each step goes down a level or to a smaller domain of another CPU */
-	for (steps = 0; level >= 0 && steps < 2 * CW_MAX_LEVELS; steps++) {
+	for (steps = unknown(0); level >= 0 && steps < 2 * CW_MAX_LEVELS && may_loop(); steps++) {
 		struct cw_group *group = NULL;
-		s32 new_cpu = cpu;
+		s32 new_cpu = -1;
 
+		search->cpu = cpu;
+		search->level = (u32)level;
 		sd = cpu_domain(sys, cpu, (u32)level);
 		if (sd && (sd->flags & sd_flag))
-			group = sched_balance_find_dst_group(sys, w, d, cpu, (u32)level);
+			group = group_at(sys, find_dst_group(sys, search, w->cpus_ptr, d));
 		if (group)
-			new_cpu = sched_balance_find_dst_group_cpu(sys, w, d, group, cpu);
-		if (!sd || new_cpu == cpu) {
+			new_cpu = sched_balance_find_dst_group_cpu(sys, w->p, w->cpus_ptr, d, group);
+		if (!sd || new_cpu < 0 || new_cpu == cpu) {
 			level--;
 			continue;
 		}

@@ -12,6 +12,7 @@
 #ifndef CW_IDLEST_LOAD_H
 #define CW_IDLEST_LOAD_H
 
+#include "dst_search.h"
 #include "mask.h"
 #include "runnable_load.h"
 #include "topology.h"
@@ -39,32 +40,35 @@ static inline struct cw_load_margin load_margin(const struct cw_domain *sd)
 	};
 }
 
-static inline struct cw_group_load group_load(struct cw_sys *sys, const struct cw_wakeup *w,
-					      const struct cw_group *group)
+/* The load of `group`; returns max_spare_cap. */
+CW_GLOBAL u64 group_load(struct cw_sys *sys CW_NONNULL, const struct cw_contribution *task CW_NONNULL,
+			 const struct cw_group *group CW_NONNULL, struct cw_group_load *load CW_NONNULL)
 {
-	struct cw_group_load load = { 0 };
 	u64 capacity = group->capacity ? group->capacity : 1;
 	s32 cpu;
 
+	*load = (struct cw_group_load){ 0 };
 	for_each_cpu(sys, cpu, &group->span) {
 		u64 spare = pelt_sub_positive(arch_scale_cpu_capacity(sys, cpu),
-					      cpu_util_without(sys, cpu, w));
+					      cpu_util_without(sys, cpu, task));
 
-		load.runnable_load += cpu_runnable_load(sys, cpu)->load_avg;
-		load.avg_load += cpu_load(cpu_rq(sys, cpu));
-		load.max_spare_cap = pelt_max(load.max_spare_cap, spare);
+		load->runnable_load += cpu_runnable_load(sys, cpu)->load_avg;
+		load->avg_load += cpu_load(cpu_rq(sys, cpu));
+		load->max_spare_cap = pelt_max(load->max_spare_cap, spare);
 	}
-	load.runnable_load = load.runnable_load * CW_CAPACITY_SCALE / capacity;
-	load.avg_load = load.avg_load * CW_CAPACITY_SCALE / capacity;
-	return load;
+	load->runnable_load = load->runnable_load * CW_CAPACITY_SCALE / capacity;
+	load->avg_load = load->avg_load * CW_CAPACITY_SCALE / capacity;
+	return load->max_spare_cap;
 }
 
 /*
  * Is `a` less loaded than the idlest remote group so far? With IDLEST_LOAD_AVG a
  * group that wins by its load average leaves the runnable load to beat as it is.
  */
-static inline bool less_loaded(const struct cw_sys *sys, const struct cw_load_margin *margin,
-			       const struct cw_group_load *a, struct cw_group_load *idlest)
+CW_GLOBAL bool less_loaded(const struct cw_sys *sys CW_NONNULL,
+			   const struct cw_load_margin *margin CW_NONNULL,
+			   const struct cw_group_load *a CW_NONNULL,
+			   struct cw_group_load *idlest CW_NONNULL)
 {
 	if (!sched_feat(sys, CW_FEAT_IDLEST_LOAD_AVG)) {
 		if (a->runnable_load >= idlest->runnable_load)
@@ -97,52 +101,55 @@ static inline bool local_load_wins(const struct cw_sys *sys, const struct cw_loa
 }
 
 /*
- * The group of domain `level` of `cpu` to move to, or NULL to stay in the CPU's
- * own. Not inlined, so that it has a BPF program's stack frame to itself.
+ * The group to move to of the domain that `search` names, as an index in cw_sys.group;
+ * CW_NONE to stay in the CPU's own.
  */
-static __attribute__((noinline)) struct cw_group *
-find_idlest_group_by_load(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
-			  s32 cpu, u32 level)
+CW_GLOBAL u32 find_idlest_group_by_load(struct cw_sys *sys CW_NONNULL,
+					const struct cw_dst_search *search CW_NONNULL,
+					const struct cw_cpumask *cpus_ptr CW_NONNULL,
+					struct cw_decision *d CW_NONNULL)
 {
-	struct cw_domain *sd = cpu_domain(sys, cpu, level);
-	struct cw_group *idlest = NULL, *roomiest = NULL, *group;
+	struct cw_domain *sd = cpu_domain(sys, search->cpu, search->level);
 	struct cw_group_load idlest_load = { .runnable_load = ~0ULL }, local = { 0 };
-	u64 enough = task_util(w->p) / 2, most_spare = 0;
+	u64 enough = search->task.util / 2, most_spare = 0;
+	u32 idlest = CW_NONE, roomiest = CW_NONE, start, i;
 	struct cw_load_margin margin;
-	u32 start, i;
+	struct cw_group *group;
 
-	if (!sd || level >= CW_MAX_LEVELS)
-		return NULL;
+	if (!sd)
+		return CW_NONE;
 	margin = load_margin(sd);
-	start = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
-	for (i = 0; (group = group_in_ring(sys, sd, start, i)); i++) {
+	start = local_group_index(sys, search->cpu, search->level);
+	for (i = unknown(0); (group = group_in_ring(sys, sd, start, i)) && may_loop(); i++) {
 		struct cw_group_load load;
 
-		if (!cpumask_intersects(sys, &group->span, w->cpus_ptr))
+		if (!cpumask_intersects(sys, &group->span, cpus_ptr))
 			continue;
 		d->groups_scanned++;
 		d->cpus_scanned += group->weight;
-		load = group_load(sys, w, group);
-		if (cpumask_test_cpu(cpu, &group->span)) {
+		group_load(sys, &search->task, group, &load);
+		if (cpumask_test_cpu(search->cpu, &group->span)) {
 			local = load;
 			continue;
 		}
 		if (less_loaded(sys, &margin, &load, &idlest_load))
-			idlest = group;
+			idlest = group_index_in_ring(sd, start, i);
 		if (load.max_spare_cap > most_spare) {
 			most_spare = load.max_spare_cap;
-			roomiest = group;
+			roomiest = group_index_in_ring(sd, start, i);
 		}
 	}
 	/* half of what the task uses is room enough; a new task's use is not known yet */
-	if (!(w->wake_flags & WF_FORK)) {
+	if (!(search->wake_flags & WF_FORK)) {
 		if (local.max_spare_cap > enough &&
 		    margin.pct * local.max_spare_cap > 100 * most_spare)
-			return NULL;
+			return CW_NONE;
 		if (most_spare > enough)
 			return roomiest;
 	}
-	return idlest && !local_load_wins(sys, &margin, &local, &idlest_load) ? idlest : NULL;
+	if (idlest == CW_NONE || local_load_wins(sys, &margin, &local, &idlest_load))
+		return CW_NONE;
+	return idlest;
 }
 
 #endif /* CW_IDLEST_LOAD_H */

@@ -160,7 +160,7 @@ static inline bool env_considers(const struct cw_balance *env, s32 cpu)
 static inline void env_exclude(struct cw_balance *env, s32 cpu)
 {
 	if (!env->nr_excluded)
-		for (u32 word = 0; word < CW_MASK_WORDS; word++)
+		for (u32 word = 0; word < CW_MASK_WORDS && may_loop(); word++)
 			env->excluded.bits[word] = 0;
 	env->excluded.bits[(cpu & CW_CPU_MASK) / 64] |= 1ULL << (cpu & 63);
 	env->nr_excluded++;

@@ -40,7 +40,7 @@ static inline void update_group_capacity(struct cw_sys *sys, const struct cw_bal
 	if (env->level)
 		child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1));
 	if (child && !(child->flags & SD_NUMA)) {
-		for (u32 i = 0; i < child->nr_groups && i < CW_MAX_CPUS; i++) {
+		for (u32 i = unknown(0); i < child->nr_groups && may_loop(); i++) {
 			const struct cw_group *part = sd_group(sys, child->first_group + i);
 
 			capacity += part->capacity;
@@ -131,13 +131,15 @@ static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const stru
 }
 
 /*
- * Sum up the group's CPUs. Returns whether one of them has a task that waits
- * or does not fit: that is what rd->overloaded is made of.
+ * Sum up the CPUs of group `index`, in sds.local_stat if it is the local one, else in
+ * sds.candidate. Returns whether one of them has a task that waits or does not fit:
+ * that is what rd->overloaded is made of.
  */
-static inline bool update_sg_lb_stats(struct cw_sys *sys, struct cw_balance *env,
-				      const struct cw_group *group, bool local,
-				      struct cw_sg_stats *sgs, struct cw_decision *d)
+CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balance *env CW_NONNULL,
+				  struct cw_decision *d CW_NONNULL, u32 index, bool local)
 {
+	struct cw_sg_stats *sgs = local ? &env->sds.local_stat : &env->sds.candidate;
+	const struct cw_group *group = sd_group(sys, index);
 	const struct cw_domain *sd = env_domain(sys, env);
 	bool overloaded = false;
 	s32 cpu;
@@ -258,8 +260,8 @@ static inline bool misfit_helps(struct cw_sys *sys, const struct cw_balance *env
 }
 
 /* Is the candidate, whose statistics are in sds.candidate, busier than the busiest so far? */
-static inline bool update_sd_pick_busiest(struct cw_sys *sys, const struct cw_balance *env,
-					  u32 candidate)
+CW_GLOBAL bool update_sd_pick_busiest(struct cw_sys *sys CW_NONNULL,
+				      const struct cw_balance *env CW_NONNULL, u32 candidate)
 {
 	const struct cw_sd_stats *sds = &env->sds;
 	const struct cw_sg_stats *sgs = &sds->candidate;
@@ -333,20 +335,19 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 	    jiffies_of(sys, env->now) >= env_local_group(sys, env)->next_update)
 		update_group_capacity(sys, env);
 
-	for (u32 i = 0; i < sd->nr_groups && i < CW_MAX_CPUS; i++) {
+	for (u32 i = unknown(0); i < sd->nr_groups && may_loop(); i++) {
 		u32 at = start + i < sd->nr_groups ? start + i : start + i - sd->nr_groups;
 		u32 index = sd->first_group + at;
-		const struct cw_group *group = sd_group(sys, index);
-		bool local = cpumask_test_cpu(env->dst_cpu, &group->span);
-		struct cw_sg_stats *sgs = local ? &sds->local_stat : &sds->candidate;
+		bool local = cpumask_test_cpu(env->dst_cpu, &sd_group(sys, index)->span);
+		const struct cw_sg_stats *sgs = local ? &sds->local_stat : &sds->candidate;
 
 		d->groups_scanned++;
 		if (local)
 			sds->local = index;
-		overloaded |= update_sg_lb_stats(sys, env, group, local, sgs, d);
+		overloaded |= update_sg_lb_stats(sys, env, d, index, local);
 		if (!local && update_sd_pick_busiest(sys, env, index)) {
 			sds->busiest = index;
-			sds->busiest_stat = *sgs;
+			sds->busiest_stat = sds->candidate;
 		}
 		sds->total_load += sgs->group_load;
 		sds->total_capacity += sgs->group_capacity;

@@ -4,6 +4,7 @@
 #define CW_MASK_H
 
 #include "types.h"
+#include "verifier.h"
 
 static inline bool cpumask_test_cpu(s32 cpu, const struct cw_cpumask *m)
 {
@@ -11,21 +12,21 @@ static inline bool cpumask_test_cpu(s32 cpu, const struct cw_cpumask *m)
 }
 
 /* The first CPU of a & b that is not below `from`, or CW_MAX_CPUS. */
-static inline s32 cpumask_next_and(const struct cw_sys *sys, s32 from,
-				   const struct cw_cpumask *a, const struct cw_cpumask *b)
+CW_GLOBAL s32 cpumask_next_and(const struct cw_sys *sys CW_NONNULL, s32 from,
+			       const struct cw_cpumask *a CW_NONNULL, const struct cw_cpumask *b CW_NONNULL)
 {
 	u32 word = from < 0 ? 0 : (u32)from / 64;
-	u64 bits;
+	u64 keep = ~0ULL << (from & 63);
 
-	if (word >= CW_MASK_WORDS || word >= sys->mask_words)
-		return CW_MAX_CPUS;
-	bits = a->bits[word] & b->bits[word] & (~0ULL << (from & 63));
-	while (!bits) {
-		if (++word >= sys->mask_words || word >= CW_MASK_WORDS)
-			return CW_MAX_CPUS;
-		bits = a->bits[word] & b->bits[word];
+	for (; word < CW_MASK_WORDS && word < sys->mask_words && may_loop(); word++) {
+		u32 i = unknown(word) & (CW_MASK_WORDS - 1);
+		u64 bits = a->bits[i] & b->bits[i] & keep;
+
+		if (bits)
+			return (s32)(word * 64) + __builtin_ctzll(bits);
+		keep = ~0ULL;
 	}
-	return (s32)(word * 64) + __builtin_ctzll(bits);
+	return CW_MAX_CPUS;
 }
 
 static inline s32 cpumask_next(const struct cw_sys *sys, s32 from, const struct cw_cpumask *m)
@@ -46,7 +47,7 @@ static inline bool cpumask_intersects(const struct cw_sys *sys, const struct cw_
 
 /* Each CPU of a & b, ascending. */
 #define for_each_cpu_and(sys, cpu, a, b)                                       \
-	for ((cpu) = cpumask_next_and(sys, 0, a, b); (cpu) < CW_MAX_CPUS;      \
+	for ((cpu) = cpumask_next_and(sys, 0, a, b); (cpu) < CW_MAX_CPUS && may_loop();      \
 	     (cpu) = cpumask_next_and(sys, (cpu) + 1, a, b))
 
 #define for_each_cpu(sys, cpu, m) for_each_cpu_and(sys, cpu, m, m)
@@ -71,7 +72,7 @@ static inline s32 cpumask_next_wrap(const struct cw_sys *sys, s32 cpu, s32 start
 #define for_each_cpu_wrap_and(sys, cpu, start, wrapped, a, b)                  \
 	for ((wrapped) = false,                                                \
 	    (cpu) = cpumask_next_wrap(sys, start, start, &(wrapped), a, b);    \
-	     (cpu) < CW_MAX_CPUS;                                              \
+	     (cpu) < CW_MAX_CPUS && may_loop();                                              \
 	     (cpu) = cpumask_next_wrap(sys, (cpu) + 1, start, &(wrapped), a, b))
 
 #endif /* CW_MASK_H */

@@ -178,7 +178,7 @@ static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 
 {
 	struct cw_cpu *rq = cpu_rq(sys, walk->cpu);
 
-	while (!walk->stop && walk->level < rq->nr_sd && walk->level < CW_MAX_LEVELS) {
+	while (!walk->stop && walk->level < rq->nr_sd && walk->level < CW_MAX_LEVELS && may_loop()) {
 		struct cw_cpu_sd *sd = cpu_sd(sys, walk->cpu, walk->level);
 
 		newidle_note_due(sys, walk, sd);

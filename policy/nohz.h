@@ -17,15 +17,17 @@ static inline s32 find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz
 			       const struct cw_cpumask *housekeeping, s32 cpu)
 {
 	bool want_core = sys->smt_present && sched_feat(sys, CW_FEAT_ILB_IDLE_CORE);
-	s32 ilb, fallback = -1;
+	s32 ilb, fallback = unknown(-1);
 
 	for_each_cpu_and(sys, ilb, nohz_idle, housekeeping) {
 		if (ilb == cpu || !idle_cpu(sys, ilb))
 			continue;
 		if (!want_core || is_core_idle(sys, ilb))
 			return ilb;
-		if (fallback < 0)
-			fallback = ilb;
+		if (fallback < 0) {
+			/* or Linux 6.18's verifier, going back from a bound of one to the other, ends in a bug */
+			fallback = unknown(ilb);
+		}
 	}
 	return fallback;
 }

@@ -105,9 +105,14 @@ static inline u64 accumulate_sum(u64 delta, struct cw_avg *sa, u64 load, u64 run
 	return periods;
 }
 
-/* Bring the sums to `now`; true if a period ended, so that averages have to follow. */
-static inline bool update_load_sum(u64 now, struct cw_avg *sa, u64 load, u64 runnable,
-				   bool running)
+/*
+ * Bring the sums to `now`; true if a period ended, so that averages have to follow.
+ * Inlined whatever the compiler thinks of it: hosts in BPF call this from the bottom of
+ * the 8 frames that a program has (MAX_CALL_FRAMES, include/linux/bpf_verifier.h).
+ */
+static inline __attribute__((always_inline)) bool update_load_sum(u64 now, struct cw_avg *sa,
+								  u64 load, u64 runnable,
+								  bool running)
 {
 	s64 delta = (s64)(now - sa->last_update_time);
 
@@ -254,15 +259,15 @@ static inline void init_entity_runnable_average(struct cw_task *p)
  */
 static inline void post_init_entity_util_avg(const struct cw_cpu *rq, struct cw_task *p)
 {
-	s64 cap = ((s64)rq->capacity_orig - (s64)rq->avg.util_avg) / 2;
+	u64 cap = pelt_sub_positive(rq->capacity_orig, rq->avg.util_avg) / 2;
 
-	if (cap > 0) {
-		u64 util = (u64)cap;
+	if (cap) {
+		u64 util = cap;
 
 		if (rq->avg.util_avg) {
 			util = rq->avg.util_avg * p->weight / (rq->avg.load_avg + 1);
-			if (util > (u64)cap)
-				util = (u64)cap;
+			if (util > cap)
+				util = cap;
 		}
 		p->avg.util_avg = util;
 	}

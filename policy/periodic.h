@@ -82,7 +82,7 @@ static inline u32 periodic_next(struct cw_sys *sys, struct cw_periodic *walk)
 {
 	u32 nr_sd = cpu_rq(sys, walk->cpu)->nr_sd;
 
-	while (walk->level < nr_sd && walk->level < CW_MAX_LEVELS) {
+	while (walk->level < nr_sd && walk->level < CW_MAX_LEVELS && may_loop()) {
 		u32 level = walk->level++;
 		struct cw_cpu_sd *sd = cpu_sd(sys, walk->cpu, level);
 		u64 due;

@@ -134,8 +134,8 @@ static inline u64 cpu_occupancy(struct cw_sys *sys, struct cw_process *process, 
 }
 
 /* The mean, or the sum, over the CPUs of an LLC; `*most` becomes the CPU that is occupied most, or -1. */
-static inline u64 llc_occupancy(struct cw_sys *sys, struct cw_process *process,
-				const struct cw_domain *llc, u64 epoch, s32 *most)
+CW_GLOBAL u64 llc_occupancy(struct cw_sys *sys CW_NONNULL, struct cw_process *process CW_NONNULL,
+			    const struct cw_domain *llc CW_NONNULL, u64 epoch, s32 *most CW_NONNULL)
 {
 	u64 sum = 0, max = 0;
 	s32 cpu;
@@ -189,7 +189,7 @@ static inline bool process_find_llc(struct cw_sys *sys, struct cw_process *proce
 		process->cache_cpu = -1;
 		return false;
 	}
-	for (cpu = 0; cpu < CW_MAX_CPUS && cpu < (s32)sys->nr_cpus; cpu++) {
+	for (cpu = unknown(0); cpu < (s32)sys->nr_cpus && may_loop(); cpu++) {
 		const struct cw_domain *llc = sd_llc(sys, cpu);
 		u64 occupancy;
 		s32 most;

@@ -116,17 +116,21 @@ static inline s32 select_idle_core(struct cw_sys *sys, struct cw_decision *d,
 	return whole ? core : -1;
 }
 
-/* An idle SMT sibling of `target`. */
-static inline s32 select_idle_smt(struct cw_sys *sys, const struct cw_wakeup *w,
-				  struct cw_decision *d, const struct cw_domain *llc, s32 target)
+/* An idle SMT sibling of the previous CPU in the cache of the target, d->target. */
+CW_GLOBAL s32 select_idle_smt(struct cw_sys *sys CW_NONNULL, const struct cw_task *p CW_NONNULL,
+			      const struct cw_cpumask *cpus_ptr CW_NONNULL,
+			      struct cw_decision *d CW_NONNULL, s32 prev)
 {
+	const struct cw_domain *llc = sd_llc(sys, d->target);
 	s32 cpu;
 
-	for_each_cpu_and(sys, cpu, &sys->smt_mask[target & CW_CPU_MASK], w->cpus_ptr) {
-		if (cpu == target || !cpumask_test_cpu(cpu, &llc->span))
+	if (!llc)
+		return -1;
+	for_each_cpu_and(sys, cpu, &sys->smt_mask[prev & CW_CPU_MASK], cpus_ptr) {
+		if (cpu == prev || !cpumask_test_cpu(cpu, &llc->span))
 			continue;
 		d->cpus_scanned++;
-		if (choose_idle_cpu(sys, cpu, w->p)) {
+		if (choose_idle_cpu(sys, cpu, p)) {
 			d->reason = CW_REASON_IDLE_SMT;
 			return cpu;
 		}
@@ -173,19 +177,21 @@ static inline s32 scan_budget(struct cw_decision *d, u32 nr_idle_scan)
 		d->notes |= CW_NOTE_SIS_UTIL_STOP;
 		return 0;
 	}
-	return (s32)(nr_idle_scan < CW_MAX_CPUS ? nr_idle_scan : CW_MAX_CPUS) + 1;
+	return unknown((s32)(nr_idle_scan < CW_MAX_CPUS ? nr_idle_scan : CW_MAX_CPUS) + 1);
 }
 
-/* Search the last-level cache of `target`, its cluster first. */
-static inline s32 select_idle_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
-				  struct cw_decision *d, bool has_idle_core, s32 target)
+/* Search the last-level cache of the target, d->target, its cluster first. */
+CW_GLOBAL s32 select_idle_cpu(struct cw_sys *sys CW_NONNULL, const struct cw_task *p CW_NONNULL,
+			      const struct cw_cpumask *cpus_ptr CW_NONNULL,
+			      struct cw_decision *d CW_NONNULL, bool has_idle_core)
 {
+	s32 target = d->target;
 	const struct cw_domain *llc = sd_llc(sys, target);
 	struct cw_idle_scan scan = {
-		.allowed = w->cpus_ptr,
-		.p = w->p,
+		.allowed = cpus_ptr,
+		.p = p,
 		.start = target + 1,
-		.budget = SCAN_ALL,
+		.budget = unknown(SCAN_ALL),
 		.idle_cpu = -1,
 		.has_idle_core = has_idle_core,
 	};
@@ -227,18 +233,21 @@ enum asym_idle_rank {
 };
 
 /*
- * The first idle CPU of `sd` that is big enough, if there is an idle core on
- * one; else the one that ranks best and of these has most capacity.
+ * From the target, d->target, on, the first idle CPU of `sd` that is big enough, if
+ * there is an idle core on one; else the one that ranks best and of these has most
+ * capacity.
  */
-static inline s32 select_idle_capacity(struct cw_sys *sys, const struct cw_wakeup *w,
-				       struct cw_decision *d, const struct cw_domain *sd,
-				       s32 target)
+CW_GLOBAL s32 select_idle_capacity(struct cw_sys *sys CW_NONNULL, const struct cw_task *p CW_NONNULL,
+				   const struct cw_cpumask *cpus_ptr CW_NONNULL,
+				   struct cw_decision *d CW_NONNULL,
+				   const struct cw_domain *sd CW_NONNULL)
 {
+	s32 target = d->target;
 	bool want_core = sched_feat(sys, CW_FEAT_ASYM_IDLE_CORE) && sys->smt_present &&
 			 test_idle_cores(sys, target);
-	u32 best_rank = ASYM_IDLE_THREAD_MISFIT, best_cap = 0;
-	s32 budget = SCAN_ALL, best_cpu = -1, cpu;
-	u64 util = task_util_est(w->p);
+	u32 best_rank = unknown(ASYM_IDLE_THREAD_MISFIT), best_cap = unknown(0);
+	s32 budget = unknown(SCAN_ALL), best_cpu = unknown(-1), cpu;
+	u64 util = task_util_est(p);
 	bool wrapped;
 
 	if (sched_feat(sys, CW_FEAT_ASYM_SIS_UTIL) && sched_feat(sys, CW_FEAT_SIS_UTIL) &&
@@ -247,7 +256,7 @@ static inline s32 select_idle_capacity(struct cw_sys *sys, const struct cw_wakeu
 		if (!budget)
 			return -1;
 	}
-	for_each_cpu_wrap_and(sys, cpu, target, wrapped, &sd->span, w->cpus_ptr) {
+	for_each_cpu_wrap_and(sys, cpu, target, wrapped, &sd->span, cpus_ptr) {
 		u32 cap = capacity_of(sys, cpu);
 		bool fits, core;
 		u32 rank;
@@ -257,7 +266,7 @@ static inline s32 select_idle_capacity(struct cw_sys *sys, const struct cw_wakeu
 			break;
 		}
 		d->cpus_scanned++;
-		if (!choose_idle_cpu(sys, cpu, w->p))
+		if (!choose_idle_cpu(sys, cpu, p))
 			continue;
 		fits = fits_capacity(sys, util, cap);
 		core = !want_core || is_core_idle(sys, cpu);

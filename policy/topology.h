@@ -21,44 +21,52 @@ static inline struct cw_group *group_at(struct cw_sys *sys, u32 i)
 	return i == CW_NONE ? NULL : &sys->group[i & (CW_MAX_GROUPS - 1)];
 }
 
+/* The index of domain `level` of `cpu` in cw_sys.domain; CW_NONE above its top. */
+CW_GLOBAL u32 cpu_domain_index(const struct cw_sys *sys CW_NONNULL, s32 cpu, u32 level)
+{
+	if (level >= CW_MAX_LEVELS || level >= sys->cpu[cpu & CW_CPU_MASK].nr_sd)
+		return CW_NONE;
+	return sys->cpu_sd[cpu & CW_CPU_MASK][level].domain;
+}
+
 /* Domain `level` of `cpu`, counted from the lowest; NULL above its top. */
 static inline struct cw_domain *cpu_domain(struct cw_sys *sys, s32 cpu, u32 level)
 {
-	u32 i;
-
-	if (level >= CW_MAX_LEVELS || level >= cpu_rq(sys, cpu)->nr_sd)
-		return NULL;
-	i = sys->cpu_sd[cpu & CW_CPU_MASK][level].domain;
-	return domain_at(sys, i);
+	return domain_at(sys, cpu_domain_index(sys, cpu, level));
 }
 
 /* The domains of `cpu` from the lowest up; `level` numbers them. */
 #define for_each_domain(sys, cpu, level, sd)                                   \
-	for ((level) = 0; ((sd) = cpu_domain(sys, cpu, level)); (level)++)
+	for ((level) = unknown(0); ((sd) = cpu_domain(sys, cpu, level)) && may_loop(); (level)++)
 
-/* The group of domain `level` that `cpu` itself is in. */
-static inline struct cw_group *local_group(struct cw_sys *sys, s32 cpu, u32 level)
+/* The group of domain `level` that `cpu` itself is in, as an index in cw_sys.group. */
+CW_GLOBAL u32 local_group_index(const struct cw_sys *sys CW_NONNULL, s32 cpu, u32 level)
 {
-	u32 i;
-
-	if (level >= CW_MAX_LEVELS)
-		return NULL;
-	i = sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group;
-	return group_at(sys, i);
+	return level < CW_MAX_LEVELS ? sys->cpu_sd[cpu & CW_CPU_MASK][level].local_group : CW_NONE;
 }
 
-/* The i-th group of `sd` in ring order from group `start` of cw_sys.group; NULL past the last. */
-static inline struct cw_group *group_in_ring(struct cw_sys *sys, const struct cw_domain *sd,
-					     u32 start, u32 i)
+static inline struct cw_group *local_group(struct cw_sys *sys, s32 cpu, u32 level)
+{
+	return group_at(sys, local_group_index(sys, cpu, level));
+}
+
+/* The i-th group of `sd` in ring order from group `start`, as an index in cw_sys.group; CW_NONE past the last. */
+CW_GLOBAL u32 group_index_in_ring(const struct cw_domain *sd CW_NONNULL, u32 start, u32 i)
 {
 	u32 offset = start - sd->first_group;
 
 	if (i >= sd->nr_groups || i >= CW_MAX_CPUS)
-		return NULL;
+		return CW_NONE;
 	offset = (offset < sd->nr_groups ? offset : 0) + i;
 	if (offset >= sd->nr_groups)
 		offset -= sd->nr_groups;
-	return group_at(sys, sd->first_group + offset);
+	return sd->first_group + offset;
+}
+
+static inline struct cw_group *group_in_ring(struct cw_sys *sys, const struct cw_domain *sd,
+					     u32 start, u32 i)
+{
+	return group_at(sys, group_index_in_ring(sd, start, i));
 }
 
 static inline struct cw_llc *llc_of(struct cw_sys *sys, s32 cpu)
@@ -84,7 +92,7 @@ static inline bool cpus_share_cache(struct cw_sys *sys, s32 a, s32 b)
 }
 
 /* The first CPU of the cluster of `cpu` where it has one, else of its last-level cache's domain. */
-static inline s32 sd_share_id(struct cw_sys *sys, s32 cpu)
+CW_GLOBAL s32 sd_share_id(struct cw_sys *sys CW_NONNULL, s32 cpu)
 {
 	struct cw_domain *sd, *shared = sd_llc(sys, cpu);
 	u32 level;

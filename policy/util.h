@@ -2,11 +2,6 @@
 /*
  * What placement reads of CPUs and tasks: idleness, load, utilisation,
  * capacity. Reads only; pelt.h keeps the averages.
- *
- * A task that is being placed still counts on the CPU that it last ran on, so
- * a comparison of CPUs has to take it out there: the *_without() functions.
- * It is queued during an exec only, on wakeup and fork it is not. The kernel
- * counts load and runnable there in 32 bits.
  */
 #ifndef CW_UTIL_H
 #define CW_UTIL_H
@@ -16,7 +11,7 @@
 #include "types.h"
 
 /* The idle task runs and no task is queued or on its way. */
-static inline bool idle_cpu(struct cw_sys *sys, s32 cpu)
+CW_GLOBAL bool idle_cpu(struct cw_sys *sys CW_NONNULL, s32 cpu)
 {
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
 
@@ -30,7 +25,7 @@ static inline bool available_idle_cpu(struct cw_sys *sys, s32 cpu)
 }
 
 /* Only SCHED_IDLE tasks run there, and at least one. */
-static inline bool sched_idle_cpu(struct cw_sys *sys, s32 cpu)
+CW_GLOBAL bool sched_idle_cpu(struct cw_sys *sys CW_NONNULL, s32 cpu)
 {
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
 
@@ -124,61 +119,6 @@ static inline u64 cpu_util(struct cw_sys *sys, s32 cpu)
 	if (sched_feat(sys, CW_FEAT_UTIL_EST))
 		util = pelt_max(util, rq->avg.util_est);
 	return util < rq->capacity_orig ? util : rq->capacity_orig;
-}
-
-/* Is the task that `w` places part of the averages of `cpu`? A new task never is. */
-static inline bool task_contributes(const struct cw_wakeup *w, s32 cpu)
-{
-	return cpu == w->task_cpu && w->p->avg.last_update_time;
-}
-
-/* Is it queued on `cpu`? */
-static inline bool task_running_on_cpu(const struct cw_wakeup *w, s32 cpu)
-{
-	return task_contributes(w, cpu) && (w->wake_flags & WF_EXEC);
-}
-
-static inline u64 cpu_load_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
-{
-	u64 load = cpu_load(cpu_rq(sys, cpu));
-
-	return task_contributes(w, cpu) ? pelt_sub_positive((u32)load, (u32)task_h_load(w->p)) :
-					  load;
-}
-
-static inline u64 cpu_runnable_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
-{
-	u64 runnable = cpu_runnable(cpu_rq(sys, cpu));
-
-	return task_contributes(w, cpu) ?
-		       pelt_sub_positive((u32)runnable, (u32)w->p->avg.runnable_avg) :
-		       runnable;
-}
-
-static inline u64 cpu_util_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
-{
-	const struct cw_cpu *rq = cpu_rq(sys, cpu);
-	u64 util, util_est;
-
-	if (!task_contributes(w, cpu))
-		return cpu_util(sys, cpu);
-	util = pelt_sub_positive(rq->avg.util_avg, task_util(w->p));
-	if (sched_feat(sys, CW_FEAT_UTIL_EST)) {
-		/* the estimates of queued tasks only are summed up */
-		util_est = rq->avg.util_est;
-		if (task_running_on_cpu(w, cpu))
-			util_est = pelt_sub_positive(util_est, task_util_est_raw(w->p));
-		util = pelt_max(util, util_est);
-	}
-	return util < rq->capacity_orig ? util : rq->capacity_orig;
-}
-
-/* Would `cpu` be idle without the task, given that nothing else is queued there? */
-static inline bool idle_cpu_without(struct cw_sys *sys, s32 cpu, const struct cw_wakeup *w)
-{
-	const struct cw_cpu *rq = cpu_rq(sys, cpu);
-
-	return (rq->curr_is_idle || task_running_on_cpu(w, cpu)) && !rq->ttwu_pending;
 }
 
 #endif /* CW_UTIL_H */

@@ -111,20 +111,20 @@ static inline s32 take_recent_used_cpu(struct cw_sys *sys, const struct cw_wakeu
 
 /* An idle CPU of the target's last-level cache, or -1. */
 static inline s32 search_llc(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
-			     const struct cw_domain *llc, s32 target)
+			     s32 target)
 {
 	bool has_idle_core = false;
 
 	if (sys->smt_present) {
 		has_idle_core = test_idle_cores(sys, target);
 		if (!has_idle_core && cpus_share_cache(sys, w->prev_cpu, target)) {
-			s32 cpu = select_idle_smt(sys, w, d, llc, w->prev_cpu);
+			s32 cpu = select_idle_smt(sys, w->p, w->cpus_ptr, d, w->prev_cpu);
 
 			if (cpu >= 0)
 				return cpu;
 		}
 	}
-	return select_idle_cpu(sys, w, d, has_idle_core, target);
+	return select_idle_cpu(sys, w->p, w->cpus_ptr, d, has_idle_core);
 }
 
 /*
@@ -140,7 +140,7 @@ static inline const struct cw_domain *wake_asym_sd(struct cw_sys *sys, s32 targe
 static inline s32 search_asym(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
 			      const struct cw_domain *asym_sd, s32 target)
 {
-	s32 cpu = select_idle_capacity(sys, w, d, asym_sd, target);
+	s32 cpu = select_idle_capacity(sys, w->p, w->cpus_ptr, d, asym_sd);
 
 	return cpu >= 0 ? cpu : decide(d, target, CW_REASON_TARGET_BUSY);
 }
@@ -179,7 +179,7 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	llc = sd_llc(sys, target);
 	if (!llc)
 		return decide(d, target, CW_REASON_TARGET_BUSY);
-	cpu = search_llc(sys, w, d, llc, target);
+	cpu = search_llc(sys, w, d, target);
 	if (cpu >= 0)
 		return cpu;
 	/* idle, but of another cluster than the target */

@@ -23,7 +23,7 @@ static s32 idlest_cpu(void)
 {
 	struct cw_group group = { .span = mask_range(0, 7), .weight = 8 };
 
-	return sched_balance_find_dst_group_cpu(&sys, &wakeup, &d, &group, 0);
+	return sched_balance_find_dst_group_cpu(&sys, &wakee, &allowed, &d, &group);
 }
 
 static void test_find_dst_group_cpu(void)
@@ -73,7 +73,15 @@ static void test_find_dst_group_cpu(void)
 	{
 		struct cw_group one = { .span = mask_range(4, 4), .weight = 1 };
 
-		CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakeup, &d, &one, 0), 4);
+		CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakee, &allowed, &d, &one), 4);
+	}
+
+	/* none that the task may use */
+	{
+		struct cw_group low = { .span = mask_range(0, 3), .weight = 4 };
+
+		allowed = mask_range(4, 7);
+		CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakee, &allowed, &d, &low), -1);
 	}
 }
 
@@ -193,27 +201,27 @@ static void test_own_contribution(void)
 
 	/* what is taken off, and when */
 	make_busy(0, 150, 250);
-	CHECK_EQ(cpu_load_without(&sys, 0, &wakeup), 50);
-	CHECK_EQ(cpu_load_without(&sys, 1, &wakeup), 1024);
+	CHECK_EQ(cpu_load_without(&sys, 0, placed()), 50);
+	CHECK_EQ(cpu_load_without(&sys, 1, placed()), 1024);
 	make_busy(0, 50, 250);
-	CHECK_EQ(cpu_load_without(&sys, 0, &wakeup), 0);
+	CHECK_EQ(cpu_load_without(&sys, 0, placed()), 0);
 	wakee.avg.runnable_avg = 200;
-	CHECK_EQ(cpu_runnable_without(&sys, 0, &wakeup), 50);
-	CHECK_EQ(cpu_runnable_without(&sys, 1, &wakeup), 1024);
+	CHECK_EQ(cpu_runnable_without(&sys, 0, placed()), 50);
+	CHECK_EQ(cpu_runnable_without(&sys, 1, placed()), 1024);
 	/* utilisation 250 - 100; its estimate only while the task is queued, which is in an exec */
 	wakee.avg.util_est = 180 | UTIL_AVG_UNCHANGED;
-	CHECK_EQ(cpu_util_without(&sys, 0, &wakeup), 150); /* max(150, 250 - 180) */
+	CHECK_EQ(cpu_util_without(&sys, 0, placed()), 150); /* max(150, 250 - 180) */
 	wakeup.wake_flags = WF_TTWU;
-	CHECK_EQ(cpu_util_without(&sys, 0, &wakeup), 250);
+	CHECK_EQ(cpu_util_without(&sys, 0, placed()), 250);
 	set_feature(CW_FEAT_UTIL_EST, false);
-	CHECK_EQ(cpu_util_without(&sys, 0, &wakeup), 150);
+	CHECK_EQ(cpu_util_without(&sys, 0, placed()), 150);
 	/* capped by the capacity, and a new task takes nothing */
 	sys.cpu[0].capacity_orig = 120;
-	CHECK_EQ(cpu_util_without(&sys, 0, &wakeup), 120);
+	CHECK_EQ(cpu_util_without(&sys, 0, placed()), 120);
 	CHECK_EQ(cpu_util(&sys, 0), 120);
 	wakee.avg.last_update_time = 0;
-	CHECK_EQ(cpu_load_without(&sys, 0, &wakeup), 50);
-	CHECK_EQ(cpu_runnable_without(&sys, 0, &wakeup), 250);
+	CHECK_EQ(cpu_load_without(&sys, 0, placed()), 50);
+	CHECK_EQ(cpu_runnable_without(&sys, 0, placed()), 250);
 }
 
 static void test_sync(void)

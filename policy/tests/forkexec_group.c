@@ -148,8 +148,15 @@ static void test_load_margin(void)
 /* CPUs 0-3 and 4-7; a fork on CPU 0. */
 static struct cw_group *find_group(void)
 {
+	struct cw_dst_search search = {
+		.task = task_contribution(&wakeup),
+		.level = 1,
+		.wake_flags = wakeup.wake_flags,
+		.numa_preferred_nid = wakee.numa_preferred_nid,
+	};
+
 	d = (struct cw_decision){ 0 };
-	return sched_balance_find_dst_group(&sys, &wakeup, &d, 0, 1);
+	return group_at(&sys, sched_balance_find_dst_group(&sys, &search, &allowed, &d));
 }
 
 static struct cw_group *const other = &sys.group[9]; /* after the 8 of one CPU */

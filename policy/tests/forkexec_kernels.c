@@ -128,7 +128,7 @@ static s32 idlest_cpu(void)
 {
 	struct cw_group group = { .span = mask_range(0, 7), .weight = 8 };
 
-	return sched_balance_find_dst_group_cpu(&sys, &wakeup, &d, &group, 0);
+	return sched_balance_find_dst_group_cpu(&sys, &wakee, &allowed, &d, &group);
 }
 
 static void no_idle_state(s32 cpu, u64 idle_stamp)
@@ -196,12 +196,12 @@ static void test_exec_takes_off_the_groups_share(void)
 	wakee.avg.load_avg = 1000;
 	wakee.flags = CW_TASK_CFS_RQ;
 	wakee.cfs_rq = (struct cw_cfs_rq){ .last_update_time = 1, .load_avg = 2999, .h_load = 300 };
-	CHECK_EQ(cpu_load_without(&sys, 0, &wakeup), 500);
+	CHECK_EQ(cpu_load_without(&sys, 0, placed()), 500);
 	/* one that was never queued is on no runqueue */
-	CHECK(task_running_on_cpu(&wakeup, 0));
-	CHECK(!task_running_on_cpu(&wakeup, 1));
+	CHECK(task_running_on_cpu(placed(), 0));
+	CHECK(!task_running_on_cpu(placed(), 1));
 	wakee.avg.last_update_time = 0;
-	CHECK(!task_running_on_cpu(&wakeup, 0));
+	CHECK(!task_running_on_cpu(placed(), 0));
 }
 
 /* An exec brings the task to the time of the runqueue that it counts on. */

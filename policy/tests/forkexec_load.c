@@ -221,9 +221,9 @@ static void test_cpu_of_group(void)
 	load(1, 200, 900);
 	load(2, 100, 999);
 	load(3, 100, 0);
-	CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakeup, &d, &group, 0), 2);
+	CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakee, &allowed, &d, &group), 2);
 	set_feature(CW_FEAT_IDLEST_BY_LOAD, false);
-	CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakeup, &d, &group, 0), 0);
+	CHECK_EQ(sched_balance_find_dst_group_cpu(&sys, &wakee, &allowed, &d, &group), 0);
 }
 
 /* Later kernels compare by type: a group with an idle CPU wins over any load. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../dst_search.h"
 #include "../types.h"
 
 static unsigned int nr_checks, nr_failed;
@@ -276,6 +277,15 @@ static inline void new_wakeup(u32 wake_flags, s32 this_cpu, s32 prev)
 		.in_task = 1,
 		.now = 1000,
 	};
+}
+
+/* The contribution of the task that `wakeup` places. */
+static inline const struct cw_contribution *placed(void)
+{
+	static struct cw_contribution contribution;
+
+	contribution = task_contribution(&wakeup);
+	return &contribution;
 }
 
 #endif /* CW_TEST_H */

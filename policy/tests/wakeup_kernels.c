@@ -193,21 +193,21 @@ static void test_wake_cpu(void)
 	wakeup.task_cpu = 2;
 	make_busy(1, 500, 500);
 	make_busy(2, 500, 500);
-	CHECK_EQ(cpu_load_without(&sys, 1, &wakeup), 500);
-	CHECK_EQ(cpu_load_without(&sys, 2, &wakeup), 400);
-	CHECK_EQ(cpu_util_without(&sys, 1, &wakeup), 500);
+	CHECK_EQ(cpu_load_without(&sys, 1, placed()), 500);
+	CHECK_EQ(cpu_load_without(&sys, 2, placed()), 400);
+	CHECK_EQ(cpu_util_without(&sys, 1, placed()), 500);
 	sys.cpu[2].avg.util_est = 0;
-	CHECK_EQ(cpu_util_without(&sys, 2, &wakeup), 400);
+	CHECK_EQ(cpu_util_without(&sys, 2, placed()), 400);
 	wakee.avg.runnable_avg = 50;
-	CHECK_EQ(cpu_runnable_without(&sys, 1, &wakeup), 500);
-	CHECK_EQ(cpu_runnable_without(&sys, 2, &wakeup), 450);
+	CHECK_EQ(cpu_runnable_without(&sys, 1, placed()), 500);
+	CHECK_EQ(cpu_runnable_without(&sys, 2, placed()), 450);
 	make_idle(1);
 	decide_wakeup();
 	EXPECT(d, 1, TARGET_IDLE);
 	/* a kernel's load is an unsigned int here */
 	sys.cpu[2].avg.load_avg = (1ULL << 32) + 300;
-	CHECK_EQ(cpu_load_without(&sys, 2, &wakeup), 200);
-	CHECK_EQ(cpu_load_without(&sys, 1, &wakeup), 0);
+	CHECK_EQ(cpu_load_without(&sys, 2, placed()), 200);
+	CHECK_EQ(cpu_load_without(&sys, 1, placed()), 0);
 }
 
 /* An id for each cluster: a CPU without one compares its cache's first CPU. */

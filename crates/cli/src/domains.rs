@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use coreward_engine::Outcome;
 use coreward_machine::{DomainOptions, Machine, Topology, render_domains, render_schedstat_masks};
+use coreward_policy::Profile;
 use serde_json::{Value, json};
 
 use crate::cli;
@@ -13,7 +14,7 @@ use crate::policy;
 use crate::setup::Host;
 
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
-    let kernel = policy::kernel(policy::profile(&args.profile).map_err(anyhow::Error::msg)?);
+    let kernel = policy::kernel(Profile::named(&args.profile).map_err(anyhow::Error::msg)?);
     let names = if args.no_sched_cluster { kernel.without_sched_cluster() } else { kernel };
     let machine = Machine::load(&args.machine)?;
     if args.cpu >= machine.nr_cpus() {

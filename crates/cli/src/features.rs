@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::cli;
 use crate::output;
-use crate::policy;
 
 /// A feature or a tunable, as it is listed.
 #[derive(Serialize)]
@@ -24,7 +23,7 @@ struct Row {
 }
 
 pub(crate) fn run(args: &cli::Features, out: &mut dyn Write) -> Result<()> {
-    let profile = policy::profile(&args.profile).map_err(Error::msg)?;
+    let profile = Profile::named(&args.profile).map_err(Error::msg)?;
     let rows: Vec<Row> = features(profile).chain(tunables()).collect();
     if args.json { output::json(out, &rows) } else { table(profile, &rows, out) }
 }

@@ -1,27 +1,10 @@
 //! A policy as a user names it: a profile and what deviates from it.
 
-use std::str::FromStr;
-
 use coreward_engine::PolicySettings;
 use coreward_machine::{Costs, KernelStyle};
-use coreward_policy::{FEATURES, NR_TUNABLES, Profile, TUNABLES, Tunable, default_tunables};
-
-/// `NAME=VALUE` with an integer value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Assignment {
-    pub(crate) name: String,
-    pub(crate) value: i64,
-}
-
-impl FromStr for Assignment {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "allowed is NAME=VALUE with an integer value".to_owned();
-        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-        Ok(Assignment { name: name.into(), value: value.parse().map_err(|_| wrong())? })
-    }
-}
+use coreward_policy::{
+    FEATURES, NR_TUNABLES, Profile, TUNABLES, Tunable, default_tunables, feature_switch, tunable_index,
+};
 
 /// A policy and the costs of the machine that are changed with it.
 #[derive(Clone, Debug)]
@@ -36,20 +19,9 @@ pub(crate) struct Policy {
     pub(crate) costs: Vec<(String, u64)>,
 }
 
-/// The profile of that name.
-///
-/// # Errors
-/// There is none; the message lists all.
-pub(crate) fn profile(name: &str) -> Result<Profile, String> {
-    Profile::by_name(name)
-        .ok_or_else(|| format!("unknown profile `{name}`, allowed are {}", Profile::ALL.join(", ")))
-}
-
 /// The kernel version that is part of a profile's name (`linux-6.12`).
 pub(crate) fn kernel(profile: Profile) -> KernelStyle {
-    let version = profile.name().strip_prefix("linux-").and_then(|v| v.split_once('.'));
-    let number = |(major, minor): (&str, &str)| Some((major.parse().ok()?, minor.parse().ok()?));
-    let (major, minor) = version.and_then(number).expect("the profiles are named after kernels");
+    let (major, minor) = profile.version();
     KernelStyle::new(major, minor)
 }
 
@@ -75,18 +47,7 @@ impl Policy {
     /// # Errors
     /// There is no such feature.
     pub(crate) fn sched_feat(&mut self, name: &str) -> Result<(), String> {
-        let (wanted, on) = match name.strip_prefix("NO_") {
-            Some(wanted) => (wanted, false),
-            None => (name, true),
-        };
-        let Some(index) = FEATURES.iter().position(|f| f.name == wanted) else {
-            let names: Vec<_> = FEATURES.iter().map(|f| f.name).collect();
-            return Err(format!(
-                "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
-                names.join(", ")
-            ));
-        };
-        let bit = 1 << index;
+        let (bit, on) = feature_switch(name)?;
         self.on = if on { self.on | bit } else { self.on & !bit };
         self.off = if on { self.off & !bit } else { self.off | bit };
         Ok(())
@@ -97,17 +58,7 @@ impl Policy {
     /// # Errors
     /// There is no such tunable, or the value is out of its range.
     pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<(), String> {
-        let Some(index) = TUNABLES.iter().position(|t| t.name == name) else {
-            let names: Vec<_> = TUNABLES.iter().map(|t| t.name).collect();
-            return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
-        };
-        let tunable = &TUNABLES[index];
-        if !(tunable.min..=tunable.max).contains(&value) {
-            return Err(format!(
-                "{name} is {value}, allowed are {} to {} ({})",
-                tunable.min, tunable.max, tunable.unit
-            ));
-        }
+        let index = tunable_index(name, value)?;
         self.tunables[index] = value;
         Ok(())
     }
@@ -165,7 +116,7 @@ mod tests {
 
     #[test]
     fn deviations_are_what_differs_from_the_profile() {
-        let mut policy = Policy::new(profile("linux-6.5").unwrap());
+        let mut policy = Policy::new(Profile::named("linux-6.5").unwrap());
         assert!(policy.deviations().is_empty());
         policy.sched_feat("NO_SIS_UTIL").unwrap();
         policy.sched_feat("UTIL_EST").unwrap(); // on already
@@ -179,17 +130,17 @@ mod tests {
 
     #[test]
     fn what_was_switched_stays_when_the_profile_changes() {
-        let mut policy = Policy::new(profile("linux-6.5").unwrap());
+        let mut policy = Policy::new(Profile::named("linux-6.5").unwrap());
         policy.sched_feat("UTIL_EST").unwrap(); // on in 6.5, off in 4.8
         policy.sched_feat("NO_WA_IDLE").unwrap();
-        policy.profile = profile("linux-4.8").unwrap();
+        policy.profile = Profile::named("linux-4.8").unwrap();
         assert_eq!(policy.deviations(), ["UTIL_EST", "NO_WA_IDLE"]);
     }
 
     #[test]
     fn profiles_are_kernel_versions_and_those_before_6_6_have_cfs() {
         for name in Profile::ALL {
-            let profile = profile(name).unwrap();
+            let profile = Profile::named(name).unwrap();
             let eevdf = Policy::new(profile).features().any(|f| f == "EEVDF");
             assert_eq!(eevdf, kernel(profile) >= KernelStyle::new(6, 6), "{name}");
         }

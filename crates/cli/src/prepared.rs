@@ -13,9 +13,10 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::experiment::{self, Ablation, Experiment, Named};
-use crate::policy::{Assignment, Policy};
+use crate::policy::Policy;
 use crate::report;
 use crate::setup::Host;
+use coreward_policy::Assignment;
 
 /// Most runs of a side under an ablation: it is to tell mechanisms apart, not to settle a percent.
 const ABLATION_RUNS: u32 = 5;

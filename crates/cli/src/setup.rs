@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use coreward_engine::{Outcome, Settings, Simulation, Trace};
 use coreward_machine::{DomainOptions, Machine, Partition, Topology};
-use coreward_policy::Tunable;
+use coreward_policy::{Profile, Tunable};
 use coreward_workload::Workload;
 
 use crate::cli::Simulated;
@@ -82,7 +82,7 @@ impl Host {
 /// The host and the workload that the command line names.
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
-    let mut policy = Policy::new(policy::profile(&args.profile).map_err(named("--profile"))?);
+    let mut policy = Policy::new(Profile::named(&args.profile).map_err(named("--profile"))?);
     for feature in &args.sched_feat {
         policy.sched_feat(feature).map_err(named("--sched-feat"))?;
     }

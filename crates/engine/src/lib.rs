@@ -39,5 +39,5 @@ mod trace;
 mod wakeup;
 
 pub use sim::{Outcome, Settings, SimError, Simulation};
-pub use system::{PolicySettings, TooLarge};
+pub use system::{PolicySettings, TooLarge, policy_system};
 pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, NoTrace, Trace};

@@ -12,7 +12,7 @@ use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
 use crate::shared::{Shared, Stop};
-use crate::system::{self, PolicySettings, TooLarge};
+use crate::system::{PolicySettings, TooLarge, policy_system};
 use crate::task::{State, Task};
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
@@ -178,7 +178,7 @@ impl<'a> Simulation<'a> {
         settings: &Settings,
         trace: &'a mut dyn Trace,
     ) -> Result<Self, SimError> {
-        let sys = system::build(machine, topology, &settings.policy, START_NS)?;
+        let sys = policy_system(machine, topology, &settings.policy, START_NS)?;
         let nr_cpus = machine.nr_cpus();
         let cpus: Vec<Cpu> = (0..nr_cpus)
             .map(|cpu| {

@@ -35,8 +35,11 @@ fn mask(set: &coreward_machine::CpuSet) -> CpuMask {
     CpuMask { bits: *set.words() }
 }
 
-/// Builds the policy's state at `now`: `topology` has to be built from `machine`.
-pub(crate) fn build(
+/// Builds the policy's state at `now` (ns): `topology` has to be built from `machine`.
+///
+/// # Errors
+/// The policy has no room for the machine.
+pub fn policy_system(
     machine: &Machine,
     topology: &Topology,
     settings: &PolicySettings,

@@ -18,6 +18,16 @@ use crate::state::{State, mask};
 pub type SelectRule =
     fn(&mut System, &coreward_policy::Placement, &mut Task, Option<&mut Task>, &CpuMask) -> Decision;
 
+/// The two halves of a balance: of [`System::sched_balance_find_src_group`] and
+/// [`System::sched_balance_find_src_rq`], or of what stands in for them.
+#[derive(Clone, Copy)]
+pub struct BalanceRules {
+    /// The busiest group.
+    pub group: fn(&mut System, &mut coreward_policy::Balance) -> (Option<u32>, Decision),
+    /// The busiest CPU of a group.
+    pub queue: fn(&mut System, &coreward_policy::Balance, u32) -> (Option<usize>, Decision),
+}
+
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
@@ -92,6 +102,7 @@ pub struct Replay {
     machine: RecordedMachine,
     state: State,
     select: SelectRule,
+    balance: BalanceRules,
     /// The last balance with a group of each CPU, and the policy's answer: its queue may follow.
     pending: BTreeMap<u64, (Balance, GroupChoice)>,
     number: u64,
@@ -114,6 +125,10 @@ impl Replay {
             state: State::build(machine, features, tunables)?,
             machine: machine.clone(),
             select: System::select_task_rq_fair,
+            balance: BalanceRules {
+                group: System::sched_balance_find_src_group,
+                queue: System::sched_balance_find_src_rq,
+            },
             pending: BTreeMap::new(),
             number: 0,
         })
@@ -122,6 +137,12 @@ impl Replay {
     /// Places tasks by another rule: to see that parity notices one that is wrong.
     pub fn with_rule(mut self, select: SelectRule) -> Replay {
         self.select = select;
+        self
+    }
+
+    /// Balances by other rules.
+    pub fn with_balance_rules(mut self, balance: BalanceRules) -> Replay {
+        self.balance = balance;
         self
     }
 
@@ -264,7 +285,7 @@ impl Replay {
         env.fbq_type = head.fbq_type;
         env.nr_excluded = excluded.len() as u32;
         env.excluded = mask(&excluded);
-        let (group, decision) = self.state.sys.sched_balance_find_src_group(&mut env);
+        let (group, decision) = (self.balance.group)(&mut self.state.sys, &mut env);
         let group = group.map_or_else(CpuSet::new, |group| self.span(group));
         GroupChoice { group, env, decision }
     }
@@ -307,7 +328,7 @@ impl Replay {
         let domain = self.state.sys.domain[sd.domain as usize];
         let mut groups = domain.first_group..domain.first_group + domain.nr_groups;
         let group = groups.find(|group| self.span(*group) == balance.group).unwrap_or(sd.local_group);
-        let (cpu, mut decision) = self.state.sys.sched_balance_find_src_rq(&env, group);
+        let (cpu, mut decision) = (self.balance.queue)(&mut self.state.sys, &env, group);
         decision.cpu = cpu.map_or(-1, |cpu| cpu as i32);
         decision
     }

@@ -51,9 +51,25 @@ impl Profile {
         Self::ALL.iter().position(|n| *n == name).map(|index| Profile { index })
     }
 
+    /// The same for a user.
+    ///
+    /// # Errors
+    /// There is none; the message lists all.
+    pub fn named(name: &str) -> Result<Profile, String> {
+        Self::by_name(name)
+            .ok_or_else(|| format!("unknown profile `{name}`, allowed are {}", Self::ALL.join(", ")))
+    }
+
     /// The name, one of [`Profile::ALL`].
     pub fn name(self) -> &'static str {
         Self::ALL[self.index]
+    }
+
+    /// The kernel version in its name, (6, 12) for `linux-6.12`.
+    pub fn version(self) -> (u32, u32) {
+        let numbers = self.name().strip_prefix("linux-").and_then(|v| v.split_once('.'));
+        let parse = |(major, minor): (&str, &str)| Some((major.parse().ok()?, minor.parse().ok()?));
+        numbers.and_then(parse).expect("the profiles are named after kernels")
     }
 
     /// The feature bits that are on in this profile; bit i is the i-th of [`FEATURES`].
@@ -65,4 +81,45 @@ impl Profile {
 /// The default of every tunable, in the order of [`TUNABLES`].
 pub fn default_tunables() -> [i64; NR_TUNABLES] {
     std::array::from_fn(|i| TUNABLES[i].default)
+}
+
+/// What a name that is written to `sched/features` means: the bit of a feature, and whether it is
+/// to be on, which `NO_` before the name denies.
+///
+/// # Errors
+/// There is no such feature; the message lists all.
+pub fn feature_switch(name: &str) -> Result<(u64, bool), String> {
+    let (wanted, on) = match name.strip_prefix("NO_") {
+        Some(wanted) => (wanted, false),
+        None => (name, true),
+    };
+    match FEATURES.iter().position(|f| f.name == wanted) {
+        Some(index) => Ok((1 << index, on)),
+        None => {
+            let names: Vec<_> = FEATURES.iter().map(|f| f.name).collect();
+            Err(format!(
+                "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+/// The index in [`TUNABLES`] of the tunable of that name, which may be `value`.
+///
+/// # Errors
+/// There is no such tunable, or the value is out of its range; the message says what is allowed.
+pub fn tunable_index(name: &str, value: i64) -> Result<usize, String> {
+    let Some(index) = TUNABLES.iter().position(|t| t.name == name) else {
+        let names: Vec<_> = TUNABLES.iter().map(|t| t.name).collect();
+        return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
+    };
+    let tunable = &TUNABLES[index];
+    if !(tunable.min..=tunable.max).contains(&value) {
+        return Err(format!(
+            "{name} is {value}, allowed are {} to {} ({})",
+            tunable.min, tunable.max, tunable.unit
+        ));
+    }
+    Ok(index)
 }

@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::raw::{RawAblation, RawCase, RawExperiment, RawSide};
 use super::source::Source;
 use super::{Ablation, Case, Experiment, ExperimentError, MAX_RUNS, Side};
-use crate::policy::{self, Policy};
+use crate::policy::Policy;
 use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S};
 
 /// Variants, cases or ablations of an experiment.
@@ -94,7 +94,7 @@ impl Source<'_> {
     /// A side: the policy that it starts from, changed as the side's table says.
     fn side(&self, table: &'static str, mut policy: Policy, seed: u64, raw: &RawSide) -> Parsed<Side> {
         if let Some(name) = &raw.profile {
-            let profile = policy::profile(name.get_ref());
+            let profile = Profile::named(name.get_ref());
             let profile = profile.map_err(|what| self.at(name, &format!("{table}.profile"), &what))?;
             policy.profile = profile;
         }

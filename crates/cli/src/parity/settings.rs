@@ -7,7 +7,8 @@ use coreward_parity::{Host, Reader, Replay};
 use coreward_policy::{NR_TUNABLES, Profile, TUNABLES};
 
 use crate::cli;
-use crate::policy::{self, Assignment, Policy};
+use crate::policy::Policy;
+use coreward_policy::Assignment;
 
 /// A file that is open, and the policy as its kernel was set.
 pub(crate) struct Input {
@@ -38,7 +39,7 @@ pub(crate) struct Settings {
 impl Settings {
     fn of(args: &cli::Parity, host: &Host) -> Result<Settings> {
         let (profile, nearest) = match &args.profile {
-            Some(name) => (policy::profile(name).map_err(|e| anyhow!("--profile: {e}"))?, false),
+            Some(name) => (Profile::named(name).map_err(|e| anyhow!("--profile: {e}"))?, false),
             None => host.profile(),
         };
         Ok(Settings { profile, nearest, features: host.features(profile), tunables: host.tunables() })

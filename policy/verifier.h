@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the kernel's BPF verifier has to be told; nothing in native builds.
+ *
+ * It follows every path through a program, and a loop until its state repeats.
+ * So a loop has may_loop() in its condition, which lets the verifier forget
+ * values that changed from one turn to the next (Linux 6.9; the kernel ends a
+ * loop that turns more than 8 million times). A value that it must not follow
+ * is made unknown(). A function that is called from many paths is a CW_GLOBAL:
+ * it is verified once, for whatever arguments its types allow, which is why it
+ * must not read pointers out of the memory that it is passed.
+ */
+#ifndef CW_VERIFIER_H
+#define CW_VERIFIER_H
+
+#include "types.h"
+
+#ifdef __bpf__
+/* weak: the compiler must not conclude anything from its body either */
+#define CW_GLOBAL __attribute__((weak))
+#define CW_NONNULL __attribute__((btf_decl_tag("arg:nonnull")))
+#define may_loop()                                                 \
+	({                                                         \
+		__label__ stop, end;                               \
+		bool more = true;                                  \
+		asm volatile goto("may_goto %l[stop]" :::: stop);  \
+		goto end;                                          \
+	stop:                                                      \
+		more = false;                                      \
+	end:;                                                      \
+		more;                                              \
+	})
+/* Always 0, but in memory that others might write. */
+static volatile u32 cw_zero;
+#define unknown(value) ((value) + (typeof(value))cw_zero)
+/* A `type` of its own for each CPU that decides: a program's stack has 512 bytes. */
+#define cw_scratch(type, cpu)                                      \
+	({                                                         \
+		static type of_cpu[CW_MAX_CPUS];                   \
+		&of_cpu[unknown(cpu) & CW_CPU_MASK];               \
+	})
+#else
+#define cw_scratch(type, cpu) (&(type){ 0 })
+#define CW_GLOBAL static inline
+#define CW_NONNULL
+#define may_loop() true
+#define unknown(value) (value)
+#endif
+
+#endif /* CW_VERIFIER_H */
