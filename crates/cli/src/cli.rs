@@ -11,8 +11,8 @@ use coreward_policy::Profile;
 use coreward_workload::Scale;
 
 use crate::parity::Requirement;
-use crate::policy::Assignment;
 use crate::scale;
+use coreward_policy::Assignment;
 
 /// A CPU-placement policy laboratory for Linux: what would this scheduler change do on that machine?
 #[derive(Parser)]
@@ -44,6 +44,29 @@ pub(crate) enum Command {
     Parity(Parity),
     /// Run a command and record what the kernel decides meanwhile
     Record(Record),
+    /// Schedule this machine's tasks by the policy, through sched_ext
+    #[command(disable_help_flag = true)]
+    Live(PassedOn),
+    /// Watch where this kernel places tasks, and say where the policy would have
+    #[command(disable_help_flag = true)]
+    Shadow(PassedOn),
+    /// Show what the running scheduler does
+    #[command(disable_help_flag = true)]
+    Top(PassedOn),
+    /// Print the settings of the running scheduler
+    #[command(disable_help_flag = true)]
+    Get(PassedOn),
+    /// Change settings of the running scheduler
+    #[command(disable_help_flag = true)]
+    Set(PassedOn),
+}
+
+/// What another program makes sense of.
+#[derive(Args)]
+pub(crate) struct PassedOn {
+    /// See --help
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub(crate) args: Vec<OsString>,
 }
 
 const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this host), sysfs:DIR, hwloc:FILE or a \

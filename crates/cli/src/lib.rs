@@ -10,6 +10,7 @@ pub mod experiment;
 mod explain;
 mod features;
 mod fidelity;
+mod live;
 mod machines;
 mod output;
 mod parity;
@@ -21,6 +22,7 @@ mod run;
 mod scale;
 mod schedstat;
 mod setup;
+mod sibling;
 mod topology;
 mod tracefile;
 
@@ -65,6 +67,11 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Explain(args) => explain::run(&args, out),
         Command::Parity(args) => parity::run(&args, out),
         Command::Record(args) => record::run(&args),
+        Command::Live(args) => live::run("live", &args),
+        Command::Shadow(args) => live::run("shadow", &args),
+        Command::Top(args) => live::run("top", &args),
+        Command::Get(args) => live::run("get", &args),
+        Command::Set(args) => live::run("set", &args),
     }
 }
 

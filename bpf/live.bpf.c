@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The policy as a sched_ext scheduler.
+ *
+ * Where a task goes when it wakes, forks or is pulled, policy/ decides, on the
+ * state that host.bpf.h keeps. When it runs there, EEVDF decides (queue.bpf.h):
+ * each CPU has a dispatch queue of its own, in order of virtual deadlines. A
+ * task that finds its CPU idle goes there without a queue.
+ */
+#include "scx.bpf.h"
+#include "host.bpf.h"
+#include "process.bpf.h"
+#include "queue.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+UEI_DEFINE(uei);
+
+/* The kernel was built for the lazy preemption model. */
+extern bool CONFIG_PREEMPT_LAZY __kconfig __weak;
+
+/* What the scheduler keeps of a task. */
+struct live_task {
+	struct host_task host;
+	struct eevdf_entity se;
+	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
+	u32 pad;
+	u64 woken_at; /* ns, 0 once it has run */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct live_task);
+} tasks SEC(".maps");
+
+/* A wakeup has taken the CPU, which was idle: until it runs something, nobody else may. */
+u32 claimed[CW_MAX_CPUS];
+/* It is on its way down, or down. */
+u32 offline[CW_MAX_CPUS];
+/* The idle tasks, as wakers. */
+struct cw_task swapper[CW_MAX_CPUS];
+/* The last decision that each CPU made. */
+struct cw_decision decision[CW_MAX_CPUS];
+
+
+#include "stats.bpf.h"
+
+static inline struct live_task *lookup_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&tasks, p, 0, 0);
+}
+
+/* Takes an idle CPU for a task that has just been placed there. */
+static inline bool claim_idle_cpu(s32 cpu)
+{
+	struct cw_cpu *rq = cpu_rq(&sys, cpu);
+
+	if (!idle_cpu(&sys, cpu) ||
+	    __sync_lock_test_and_set(&claimed[cpu & CW_CPU_MASK], 1))
+		return false;
+	rq->ttwu_pending = 1;
+	return true;
+}
+
+static inline void release_cpu(s32 cpu)
+{
+	claimed[cpu & CW_CPU_MASK] = 0;
+	cpu_rq(&sys, cpu)->ttwu_pending = 0;
+}
+
+/* Lets the task run on the CPU that it is placed on as soon as that CPU has switched. */
+static inline void insert_local(struct task_struct *p, u64 enq_flags)
+{
+	stats_of(bpf_get_smp_processor_id())->direct++;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, eevdf_slice(), enq_flags);
+}
+
+#include "balance.bpf.h"
+
+/* The task that wakes others on this CPU; for an idle one's interrupts, the idle task. */
+static inline struct cw_task *current_waker(s32 cpu)
+{
+	struct live_task *t = lookup_task(bpf_get_current_task_btf());
+
+	return t ? &t->host.policy : &swapper[cpu & CW_CPU_MASK];
+}
+
+/* Asks the policy for a CPU for the task, which last ran on `prev_cpu`. */
+static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	s32 this_cpu = bpf_get_smp_processor_id(), cpu;
+	struct cw_decision *d = &decision[this_cpu & CW_CPU_MASK];
+	struct live_task *t = lookup_task(p);
+	struct cw_wakeup w;
+
+	if (!t)
+		return prev_cpu;
+	/* a waker that ends does not make room */
+	if (current->flags & PF_EXITING)
+		wake_flags &= ~(u64)WF_SYNC;
+	if (cache_aware())
+		task_cache_cpu(&t->host.policy, lookup_process(p));
+	w = (struct cw_wakeup){
+		.p = &t->host.policy,
+		.waker = current_waker(this_cpu),
+		.cpus_ptr = &t->host.allowed,
+		.this_cpu = this_cpu,
+		.prev_cpu = prev_cpu,
+		.task_cpu = t->host.cpu,
+		.wake_flags = (u32)wake_flags,
+		.in_task = !(current->flags & PF_IDLE),
+		.random = bpf_get_prandom_u32(),
+		.now = scx_bpf_now(),
+	};
+	cpu = select_task_rq_fair(&sys, &w, d);
+	count_decision(d);
+	if (wake_flags & WF_EXEC)
+		return cpu;
+	t->woken_at = w.now;
+	if (cpumask_test_cpu(cpu, &t->host.allowed) && claim_idle_cpu(cpu))
+		insert_local(p, 0);
+	return cpu;
+}
+
+s32 BPF_STRUCT_OPS(live_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return place_task(p, prev_cpu, wake_flags);
+}
+
+/*
+ * The running task has begun another program: a good moment to go elsewhere, for
+ * the caches hold little of it. sched_ext asks nobody, so its CPU is made to
+ * dispatch, and decides then.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(live_exec, struct task_struct *p)
+{
+	s32 cpu = bpf_get_smp_processor_id();
+	struct live_task *t = lookup_task(p);
+
+	if (!t || t->host.queued != cpu || t->host.policy.nr_cpus_allowed < 2)
+		return 0;
+	balance_state_of(cpu)->exec = 1;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* Has the task of `cpu`, which has begun another program, go where the policy wants it. */
+static inline void sched_exec(s32 cpu, struct task_struct *p)
+{
+	s32 dst = place_task(p, cpu, WF_EXEC);
+
+	if (dst != cpu)
+		__sync_val_compare_and_swap(&balance_state_of(cpu)->push_to, 0, dst + 1);
+}
+
+/* Active balance: has the task, which ran on `cpu`, been asked for elsewhere? Then it goes there. */
+static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu, u64 enq_flags,
+			     u64 now)
+{
+	u32 *push_to = &balance_state_of(cpu)->push_to;
+	s32 dst;
+
+	if (!*push_to)
+		return false;
+	dst = (s32)__sync_lock_test_and_set(push_to, 0) - 1;
+	if (dst < 0 || is_migration_disabled(p) || !cpumask_test_cpu(dst, &t->host.allowed) ||
+	    offline[dst & CW_CPU_MASK])
+		return false;
+	account_move(t, cpu, dst, now);
+	queue_join(&t->se, dst);
+	count_pull(bpf_get_smp_processor_id(), false);
+	scx_bpf_dsq_insert_vtime(p, dst, eevdf_slice(), (u64)t->se.deadline, enq_flags);
+	scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
+	return true;
+}
+
+/* The tasks at the head of a queue that are asked whether they are eligible. */
+#define PICK_MAX 32
+
+/*
+ * Takes `cpu` from its running task, in a kernel of the lazy preemption model as
+ * the fair class does it there: not at once, but when the task leaves the kernel,
+ * at the latest at its next tick. Kernels that do not offer that leave the tick.
+ */
+static inline void resched_curr_lazy(s32 cpu)
+{
+	/* 0 where the kernel does not know it */
+	u64 lazy = SCX_KICK_PREEMPT_LAZY;
+
+	if (!CONFIG_PREEMPT_LAZY)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	else if (lazy)
+		scx_bpf_kick_cpu(cpu, lazy);
+	else
+		queue_of(cpu)->resched = 1;
+}
+
+/* Is no eligible task that waits for `cpu` to run before `se`, which is about to wait there, too? */
+static inline bool is_best(const struct eevdf_entity *se, s32 cpu)
+{
+	struct eevdf_queue *q = queue_of(cpu);
+	struct task_struct *p;
+	u32 asked = 0;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		struct live_task *t = lookup_task(p);
+
+		if (asked++ == PICK_MAX || !t || t->se.deadline >= se->deadline)
+			break;
+		if (entity_eligible(q, t->se.vruntime))
+			return false;
+	}
+	return true;
+}
+
+void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct live_stats *s = stats_of(bpf_get_smp_processor_id());
+	u64 now = scx_bpf_now();
+	struct live_task *t = lookup_task(p);
+	bool idle;
+
+	if (!t) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
+	/* a task that may run on one CPU only has not been placed */
+	if (enq_flags & SCX_ENQ_WAKEUP && !t->woken_at)
+		t->woken_at = now;
+	if (!(enq_flags & SCX_ENQ_WAKEUP) && push_away(t, p, cpu, enq_flags, now))
+		return;
+	/* a CPU on its way down lets go of what it finds there; a task alone goes on */
+	if (offline[cpu & CW_CPU_MASK] || enq_flags & SCX_ENQ_LAST || claim_idle_cpu(cpu)) {
+		insert_local(p, enq_flags);
+		return;
+	}
+	host_enqueue_task(&t->host, cpu, now);
+	queue_leave(&t->se);
+	if (t->se.cpu != cpu)
+		place_entity(&t->se, cpu, t->host.policy.weight, eevdf_slice());
+	queue_join(&t->se, cpu);
+	scx_bpf_dsq_insert_vtime(p, cpu, eevdf_slice(), (u64)t->se.deadline, enq_flags);
+	s->enqueued++;
+	idle = t->host.policy.flags & CW_TASK_SCHED_IDLE;
+	if (check_preempt(&t->se, cpu, idle, now) && is_best(&t->se, cpu)) {
+		s->preempted++;
+		resched_curr_lazy(cpu);
+	}
+}
+
+/* Does a task wait for `cpu`? The sums may not say so while it is moved. */
+static inline bool has_waiting(s32 cpu)
+{
+	return queue_of(cpu)->weight || scx_bpf_dsq_nr_queued(cpu) > 0;
+}
+
+/* Balancing may have brought the task's place in the queue here, but not yet the task. */
+static inline bool may_run_here(struct task_struct *p, s32 cpu)
+{
+	return scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p);
+}
+
+/* Of the tasks that wait for `cpu` the one that is to run next goes to its local queue; false: `prev` goes on. */
+static inline bool pick_eevdf(s32 cpu, struct task_struct *prev)
+{
+	struct eevdf_queue *q = queue_of(cpu);
+	bool curr_eligible = prev && entity_eligible(q, q->curr_vruntime);
+	struct task_struct *p;
+	u32 asked = 0;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		struct live_task *t = lookup_task(p);
+
+		if (asked++ == PICK_MAX)
+			break;
+		if (!t || !may_run_here(p, cpu) || !entity_eligible(q, t->se.vruntime))
+			continue;
+		if (curr_eligible && q->curr_deadline < t->se.deadline)
+			return false;
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+			return true;
+	}
+	/* the sums are for a moment not those of the tasks while others are taken off them: the first will do */
+	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
+}
+
+void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct balance_state *balance = balance_state_of(cpu);
+	struct eevdf_queue *q = queue_of(cpu);
+
+	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
+		prev = NULL;
+	if (balance->due) {
+		balance->due = 0;
+		sched_balance_domains(cpu, prev ? CW_NOT_IDLE : CW_IDLE);
+	}
+	if (balance->exec) {
+		balance->exec = 0;
+		if (prev)
+			sched_exec(cpu, prev);
+	}
+	if (prev && balance->push_to) {
+		prev->scx.slice = 0;
+		return;
+	}
+	if (prev)
+		update_curr(q, scx_bpf_now());
+	if (has_waiting(cpu) && !(prev && protect_curr(q)) && pick_eevdf(cpu, prev))
+		return;
+	if (prev)
+		prev->scx.slice = eevdf_slice();
+	else
+		sched_balance_newidle(cpu);
+}
+
+void BPF_STRUCT_OPS(live_running, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = scx_bpf_now();
+	struct live_task *t = lookup_task(p);
+
+	if (!t)
+		return;
+	queue_leave(&t->se);
+	if (t->se.cpu != cpu)
+		place_entity(&t->se, cpu, t->host.policy.weight, eevdf_slice());
+	release_cpu(cpu);
+	count_switch(t, cpu, now);
+	host_set_next_task(&t->host, cpu, now);
+	set_next_entity(&t->se, cpu, t->host.policy.flags & CW_TASK_SCHED_IDLE, now);
+}
+
+/* Adds to what the process of the task, which runs, has run on the CPU. */
+static inline void account_run(struct live_task *t, struct task_struct *p, s32 cpu, u64 now)
+{
+	struct cw_process *process = lookup_process(p);
+	s64 delta = (s64)(now - t->host.policy.exec_start);
+
+	if (process && delta > 0)
+		account_mm_sched(&t->host, process, cpu, (u64)delta, now);
+}
+
+void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = scx_bpf_now();
+	struct live_task *t = lookup_task(p);
+
+	if (!t)
+		return;
+	put_prev_entity(&t->se, cpu, now);
+	account_run(t, p, cpu, now);
+	host_put_prev_task(&t->host, cpu, now);
+}
+
+void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct live_task *t = lookup_task(p);
+
+	if (!t)
+		return;
+	if (t->se.queue >= 0) {
+		update_entity_lag(&t->se, t->se.queue);
+		queue_leave(&t->se);
+	}
+	t->se.cpu = -1;
+	host_dequeue_task(&t->host, scx_bpf_now(), deq_flags & SCX_DEQ_SLEEP);
+}
+
+void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = scx_bpf_now();
+	struct eevdf_queue *q = queue_of(cpu);
+	struct live_task *t = lookup_task(p);
+
+	if (!t)
+		return;
+	account_run(t, p, cpu, now);
+	host_task_tick(&t->host, cpu, now);
+	task_tick_cache(p, cpu, now);
+	if ((update_curr(q, now) && has_waiting(cpu)) || q->resched)
+		p->scx.slice = 0;
+	if (sched_balance_trigger(cpu, now))
+		p->scx.slice = 0;
+}
+
+void BPF_STRUCT_OPS(live_update_idle, s32 cpu, bool idle)
+{
+	if (idle)
+		release_cpu(cpu);
+	host_set_idle(cpu, idle, scx_bpf_now());
+}
+
+/* A higher class takes the CPU: what was to run next here waits where others can pull it. */
+void BPF_STRUCT_OPS(live_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
+	scx_bpf_reenqueue_local();
+}
+
+void BPF_STRUCT_OPS(live_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
+{
+	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, -1);
+}
+
+/*
+ * A CPU that is offline looks busy, so that it is not chosen; if it is all the
+ * same, the kernel chooses another. What waits for it may run anywhere.
+ */
+void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
+{
+	struct task_struct *p;
+	s32 other;
+
+	offline[cpu & CW_CPU_MASK] = 1;
+	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
+	bpf_for_each(scx_dsq, p, cpu, 0)
+		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_GLOBAL, 0);
+	bpf_for(other, 0, sys.nr_cpus)
+		if (other != cpu && !offline[other & CW_CPU_MASK])
+			scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
+}
+
+void BPF_STRUCT_OPS(live_cpu_online, s32 cpu)
+{
+	offline[cpu & CW_CPU_MASK] = 0;
+	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, -1);
+}
+
+void BPF_STRUCT_OPS(live_set_weight, struct task_struct *p, u32 weight)
+{
+	struct live_task *t = lookup_task(p);
+
+	if (t)
+		host_set_weight(&t->host, p);
+}
+
+void BPF_STRUCT_OPS(live_set_cpumask, struct task_struct *p, const struct cpumask *allowed)
+{
+	struct live_task *t = lookup_task(p);
+
+	if (t)
+		host_set_cpus_allowed(&t->host, p, allowed);
+}
+
+s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct live_task *t = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t)
+		return -ENOMEM;
+	t->se.queue = -1;
+	t->se.cpu = -1;
+	t->ran_on = -1;
+	host_init_task(&t->host, p, args->fork);
+	host_set_cpus_allowed(&t->host, p, p->cpus_ptr);
+	t->host.process = (u32)p->tgid;
+	sched_cache_fork(p, scx_bpf_now());
+	return 0;
+}
+
+void BPF_STRUCT_OPS(live_disable, struct task_struct *p)
+{
+	struct live_task *t = lookup_task(p);
+
+	if (t)
+		host_dequeue_task(&t->host, scx_bpf_now(), false);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(live_init)
+{
+	s32 cpu;
+
+	bpf_for(cpu, 0, sys.nr_cpus) {
+		s32 error = scx_bpf_create_dsq(cpu, -1);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+void BPF_STRUCT_OPS(live_exit, struct scx_exit_info *info)
+{
+	UEI_RECORD(uei, info);
+}
+
+SCX_OPS_DEFINE(live_ops,
+	       .select_cpu = (void *)live_select_cpu,
+	       .enqueue = (void *)live_enqueue,
+	       .dispatch = (void *)live_dispatch,
+	       .running = (void *)live_running,
+	       .stopping = (void *)live_stopping,
+	       .quiescent = (void *)live_quiescent,
+	       .tick = (void *)live_tick,
+	       .update_idle = (void *)live_update_idle,
+	       .cpu_acquire = (void *)live_cpu_acquire,
+	       .cpu_release = (void *)live_cpu_release,
+	       .cpu_online = (void *)live_cpu_online,
+	       .cpu_offline = (void *)live_cpu_offline,
+	       .set_weight = (void *)live_set_weight,
+	       .set_cpumask = (void *)live_set_cpumask,
+	       .init_task = (void *)live_init_task,
+	       .disable = (void *)live_disable,
+	       .init = (void *)live_init,
+	       .exit = (void *)live_exit,
+	       .flags = SCX_OPS_ALLOW_QUEUED_WAKEUP | SCX_OPS_ENQ_LAST,
+	       .name = "coreward");

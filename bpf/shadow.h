@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the programs of shadow.bpf.c and their user space share. */
+#ifndef SHADOW_H
+#define SHADOW_H
+
+#include "types.h"
+
+enum shadow_kind { SHADOW_WAKEUP, SHADOW_FORK, SHADOW_EXEC, SHADOW_NR_KINDS };
+
+/* What commands are told apart by. */
+enum shadow_by { SHADOW_BY_NONE, SHADOW_BY_COMM, SHADOW_BY_CGROUP };
+
+/* How far a placement is from where the task ran before. */
+enum shadow_distance {
+	SHADOW_SAME,
+	SHADOW_CORE,
+	SHADOW_LLC,
+	SHADOW_NODE,
+	SHADOW_ACROSS,
+	SHADOW_NR_DISTANCES
+};
+
+/* At least CW_NR_REASONS. */
+#define SHADOW_MAX_REASONS 32
+
+/* Functions of the kernel that wake with WF_SYNC. */
+#define SHADOW_MAX_SYNC 4
+
+struct shadow_range {
+	u64 start;
+	u64 size;
+};
+
+struct shadow_setup {
+	u32 by; /* enum shadow_by */
+	u32 nr_sync;
+	struct shadow_range sync[SHADOW_MAX_SYNC]; /* their addresses */
+};
+
+/* What the kernel and the policy decided, of one kind of placement. */
+struct shadow_counts {
+	u64 decisions;
+	u64 elsewhere; /* of these, the policy chose another CPU */
+	u64 kernel[SHADOW_NR_DISTANCES]; /* how far the kernel moved the task */
+	u64 policy[SHADOW_NR_DISTANCES]; /* how far the policy would have */
+	u64 avoided[SHADOW_NR_DISTANCES]; /* moves of the kernel, where the policy's was of another distance */
+	u64 added[SHADOW_NR_DISTANCES]; /* likewise, moves of the policy */
+};
+
+/* How far the picture is from the kernel's state, of the CPUs that decisions were about. */
+struct shadow_drift {
+	u64 samples;
+	u64 idle; /* one took the CPU for idle, the other did not */
+	u64 nr_running; /* they counted another number of tasks */
+	u64 nr_running_sum; /* by so many, together */
+	u64 util_sum; /* and their utilisations differed by so much, together */
+};
+
+/* One CPU's. */
+struct shadow_totals {
+	struct shadow_counts kind[SHADOW_NR_KINDS];
+	u64 unplaced; /* wakeups that the kernel places nowhere: still queued, or bound to a CPU */
+	u64 lost; /* no memory for a task, or it was in use */
+	u64 decided; /* calls of the policy */
+	u64 ns; /* that these took together */
+	u64 sync; /* wakeups with WF_SYNC */
+	struct {
+		u64 decisions;
+		u64 elsewhere;
+	} reason[SHADOW_MAX_REASONS]; /* the policy's */
+	struct shadow_drift drift;
+};
+
+/* A command, or the id of a cgroup. */
+struct shadow_key {
+	union {
+		char comm[16];
+		u64 cgroup;
+	};
+};
+
+/* What tells it apart, all kinds together. */
+struct shadow_share {
+	u64 decisions;
+	u64 elsewhere;
+	u64 avoided[SHADOW_NR_DISTANCES];
+	u64 added[SHADOW_NR_DISTANCES];
+};
+
+#endif /* SHADOW_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What ticks and balances keep current in the kernel, and no event tells: the
+ * averages of a CPU whose task just runs or that idles, and the limit of scans.
+ * Both are brought up to date before a decision if they are old.
+ *
+ * That is done without the runqueue's lock. Should its own CPU do the same at
+ * the same moment, a part of a period may count twice; that decays.
+ */
+#ifndef CW_STALE_BPF_H
+#define CW_STALE_BPF_H
+
+#include "host.bpf.h"
+#include "lb_stats.h"
+
+/* When the scan limit of each LLC was worked out. */
+u64 host_scan_limit_at[CW_MAX_CPUS];
+
+/* The averages of `cpu`, if they are older than a tick; its utilisation then. */
+CW_GLOBAL u64 host_refresh_cpu(s32 cpu, u64 now)
+{
+	if ((s64)(now - host_cpu_of(cpu)->clock_task) >= (s64)sys.tick_ns)
+		host_update_cfs_rq(cpu, update_rq_clock(cpu, now));
+	return cpu_util(&sys, cpu);
+}
+
+/* The LLC's domain among those of `cpu`. */
+static inline u32 llc_level(s32 cpu, const struct cw_domain *llc)
+{
+	struct cw_domain *sd;
+	u32 level;
+
+	for_each_domain(&sys, cpu, level, sd)
+		if (sd == llc)
+			break;
+	return level;
+}
+
+/*
+ * How many CPUs of the LLC of `cpu` a wakeup may look at (SIS_UTIL), if that was worked
+ * out longer ago than an idle CPU balances the LLC. `env` is memory to work in.
+ */
+static inline void host_refresh_scan_limit(struct cw_balance *env, s32 cpu, u64 now)
+{
+	const struct cw_domain *llc = sd_llc(&sys, cpu);
+	u64 *at = &host_scan_limit_at[cpu_rq(&sys, cpu)->llc & CW_CPU_MASK];
+	u64 util = 0;
+	s32 other;
+
+	if (!llc || now - *at < llc->min_interval_ms * 1000000ULL)
+		return;
+	*at = now;
+	for_each_cpu(&sys, other, &llc->span)
+		util += host_refresh_cpu(other, now);
+	env->this_cpu = env->dst_cpu = cpu;
+	env->level = llc_level(cpu, llc);
+	env->idle = CW_IDLE;
+	env->sds.total_util = util;
+	update_idle_cpu_scan(&sys, env);
+}
+
+/* What the decision that `w` asks for looks at. */
+static inline void host_refresh(struct cw_balance *env, const struct cw_wakeup *w)
+{
+	s32 cpu;
+
+	if (w->wake_flags & WF_TTWU) {
+		host_refresh_cpu(w->this_cpu, w->now);
+		host_refresh_cpu(w->prev_cpu, w->now);
+		host_refresh_scan_limit(env, w->this_cpu, w->now);
+		host_refresh_scan_limit(env, w->prev_cpu, w->now);
+		return;
+	}
+	for (cpu = unknown(0); cpu < CW_MAX_CPUS && cpu < (s32)sys.nr_cpus && may_loop(); cpu++)
+		host_refresh_cpu(cpu, w->now);
+}
+
+#endif /* CW_STALE_BPF_H */

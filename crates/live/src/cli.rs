@@ -1,0 +1,100 @@
+//! The command line: subcommands and their options.
+
+use std::ops::RangeInclusive;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{parity, shadow};
+use coreward_policy::Assignment;
+
+/// coreward's policy on the running kernel.
+#[derive(Parser)]
+#[command(name = "coreward", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Schedule this machine's tasks by the policy, through sched_ext
+    Live(Live),
+    /// Watch where this kernel places tasks, and say where the policy would have
+    Shadow(shadow::Shadow),
+    /// Show what the scheduler that runs does
+    Top(Top),
+    /// Print the settings of the policy that runs
+    Get(Get),
+    /// Change settings of the policy that runs
+    Set(Set),
+    /// Take recorded decisions again, natively and in BPF, and see that both are the same
+    Parity(parity::Parity),
+}
+
+/// Which policy.
+#[derive(Args, Clone)]
+pub(crate) struct Policy {
+    /// The kernel whose features the policy starts from (see coreward features)
+    #[arg(long, value_name = "P", default_value = "linux-7.3")]
+    pub(crate) profile: String,
+    /// Switch a feature on, or off with NO_ before its name; may be repeated [default: as in the profile]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sched_feat: Vec<String>,
+    /// Set a tunable; may be repeated [default: see coreward features]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<Assignment>,
+}
+
+#[derive(Args)]
+pub(crate) struct Live {
+    #[command(flatten)]
+    pub(crate) policy: Policy,
+    /// Schedule only tasks of the class SCHED_EXT [default: all but those of real-time classes]
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Print a line of what was counted each so many seconds [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) stats: Option<u64>,
+    /// Serve what was counted as OpenMetrics on http://127.0.0.1:PORT/metrics [default: not]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) metrics: Option<u16>,
+    /// Print what the kernel's verifier says of the programs [default: only if it refuses one]
+    #[arg(long)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Top {
+    /// What an interval is
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub(crate) interval: f64,
+    /// Print one interval and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Likewise, as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The shortest and the longest interval, in s.
+const INTERVALS: RangeInclusive<f64> = 0.1..=3600.0;
+
+fn interval(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if INTERVALS.contains(&seconds) => Ok(seconds),
+        _ => Err(format!("allowed is a number from {} to {}", INTERVALS.start(), INTERVALS.end())),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Get {
+    /// A feature or tunable (see coreward features) [default: all]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Set {
+    /// A tunable and its value, or a feature and 0 or 1
+    #[arg(value_name = "NAME=VALUE", required = true)]
+    pub(crate) settings: Vec<Assignment>,
+}

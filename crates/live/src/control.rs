@@ -1,0 +1,52 @@
+//! `coreward get` and `coreward set`: the settings of the scheduler that runs.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use crate::policy::WrongArgument;
+use crate::{cli, stats};
+
+/// Asks the scheduler that runs.
+fn ask(args: &[(&str, &str)]) -> Result<BTreeMap<String, i64>> {
+    let mut client = stats::connect()?;
+    let args = [("target", "settings")]
+        .iter()
+        .chain(args)
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+    // what it refuses, it refuses for its arguments
+    client.request("stats", args.collect()).map_err(|error| WrongArgument(first_line(&error)).into())
+}
+
+/// The server passes errors on as debugging texts in quotes.
+fn first_line(error: &anyhow::Error) -> String {
+    let text = error.root_cause().to_string();
+    let text: String = serde_json::from_str(&text).unwrap_or(text);
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Prints one setting's value, or all as NAME=VALUE.
+///
+/// # Errors
+/// No scheduler runs, or it has no such setting.
+pub(crate) fn get(args: &cli::Get) -> Result<()> {
+    let named: Vec<_> = args.name.iter().map(|name| ("name", name.as_str())).collect();
+    for (name, value) in ask(&named)? {
+        match args.name {
+            Some(_) => println!("{value}"),
+            None => println!("{name}={value}"),
+        }
+    }
+    Ok(())
+}
+
+/// Sets one setting after the other.
+///
+/// # Errors
+/// No scheduler runs, or it has no such setting, or that cannot have the value.
+pub(crate) fn set(args: &cli::Set) -> Result<()> {
+    for assignment in &args.settings {
+        ask(&[("name", &assignment.name), ("value", &assignment.value.to_string())])?;
+    }
+    Ok(())
+}

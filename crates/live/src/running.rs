@@ -1,0 +1,169 @@
+//! The running scheduler's memory: the policy's state, its settings, what was counted.
+
+use std::collections::BTreeMap;
+use std::mem::size_of;
+use std::ptr::{read_volatile, write_volatile};
+
+use anyhow::Result;
+use coreward_engine::PolicySettings;
+use coreward_machine::KernelStyle;
+use coreward_policy::{FEATURES, Reason, Sys, TUNABLES, feature_switch, tunable_index};
+
+use crate::policy::{self, WrongArgument};
+use crate::skel::live::types::{bss, host_cpu, live_stats};
+use crate::stats::{CpuMetrics, Metrics, ReasonMetrics};
+
+/// The programs' variables, which the kernel maps into this process.
+pub(crate) struct Running<'a> {
+    sys: *mut Sys,
+    stats: &'a [live_stats],
+    host: &'a [host_cpu],
+    settings: &'a mut PolicySettings,
+    names: KernelStyle,
+}
+
+impl<'a> Running<'a> {
+    /// The scheduler that was loaded with these settings, and sched domains of that kernel.
+    pub(crate) fn new(bss: &'a mut bss, settings: &'a mut PolicySettings, names: KernelStyle) -> Self {
+        assert_eq!(size_of_val(&bss.sys), size_of::<Sys>());
+        Running { sys: (&raw mut bss.sys).cast(), stats: &bss.stats, host: &bss.host_cpu, settings, names }
+    }
+
+    /// The value of a feature (0, 1) or tunable, or of all if none is named.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn get(&self, name: Option<&str>) -> Result<BTreeMap<String, i64>, WrongArgument> {
+        let features = FEATURES.iter().enumerate();
+        let features = features.map(|(i, f)| (f.name, (self.settings.features >> i & 1) as i64));
+        let tunables = TUNABLES.iter().zip(self.settings.tunables).map(|(t, value)| (t.name, value));
+        let all = features.chain(tunables).map(|(name, value)| (name.to_owned(), value));
+        let found: BTreeMap<_, _> = all.filter(|(own, _)| name.is_none_or(|name| name == own)).collect();
+        match name {
+            Some(name) if found.is_empty() => Err(WrongArgument(format!(
+                "there is no feature or tunable `{name}`: `coreward get` lists all"
+            ))),
+            _ => Ok(found),
+        }
+    }
+
+    /// Gives a feature (0 or 1) or a tunable a value, which decisions heed from then on.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot have the value.
+    pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<()> {
+        let mut settings = self.settings.clone();
+        if TUNABLES.iter().any(|t| t.name == name) {
+            settings.tunables[tunable_index(name, value).map_err(WrongArgument)?] = value;
+        } else {
+            let (bit, on) = feature_switch(name).map_err(WrongArgument)?;
+            let on = match value {
+                0 => !on,
+                1 => on,
+                _ => return Err(WrongArgument(format!("{name} is {value}, allowed are 0 and 1")).into()),
+            };
+            settings.features = settings.features & !bit | if on { bit } else { 0 };
+        }
+        // some settings act through the flags of the domains
+        let system = policy::system(&settings, self.names)?;
+        // SAFETY: the mapping lives as long as `self`; each word is written in one piece, and the
+        // programs may read old and new ones side by side
+        unsafe {
+            for (i, domain) in system.domain.iter().enumerate() {
+                write_volatile(&raw mut (*self.sys).domain[i].flags, domain.flags);
+            }
+            for (i, value) in settings.tunables.iter().enumerate() {
+                write_volatile(&raw mut (*self.sys).tunable[i], *value);
+            }
+            write_volatile(&raw mut (*self.sys).features, settings.features);
+        }
+        *self.settings = settings;
+        Ok(())
+    }
+
+    /// When the averages of the CPU were brought up to date, ns.
+    fn clock(&self, cpu: usize) -> u64 {
+        // SAFETY: a plain integer that only programs write
+        unsafe { read_volatile(&raw const self.host[cpu].clock_task) }
+    }
+
+    fn cpu(&self, cpu: usize, now: u64) -> CpuMetrics {
+        // SAFETY: the mapping lives as long as `self`, and holds plain integers
+        let rq = unsafe { read_volatile(&raw const (*self.sys).cpu[cpu]) };
+        let stats = self.stat(cpu);
+        CpuMetrics {
+            node: rq.node.into(),
+            llc: rq.llc.into(),
+            core: rq.core.into(),
+            nr_running: rq.nr_running.into(),
+            util: decayed(rq.avg.util_avg, now.saturating_sub(self.clock(cpu))),
+            capacity: rq.capacity_orig.into(),
+            switches: stats.switches,
+            pulled: stats.pulled_newidle + stats.pulled_balance,
+        }
+    }
+
+    fn stat(&self, cpu: usize) -> live_stats {
+        // SAFETY: plain integers that only programs write
+        unsafe { read_volatile(&raw const self.stats[cpu]) }
+    }
+
+    /// What was counted since the start.
+    pub(crate) fn metrics(&self) -> Metrics {
+        // SAFETY: as above
+        let nr_cpus = unsafe { read_volatile(&raw const (*self.sys).nr_cpus) } as usize;
+        // some CPU has just switched to this process
+        let now = (0..nr_cpus).map(|cpu| self.clock(cpu)).max().unwrap_or(0);
+        let mut sum = Metrics::default();
+        let reasons: Vec<_> = Reason::all().collect();
+        let mut placements = vec![0; reasons.len()];
+        for cpu in 0..nr_cpus {
+            let stats = self.stat(cpu);
+            placements.iter_mut().zip(stats.reasons).for_each(|(sum, n)| *sum += n);
+            sum.cpus_scanned += stats.cpus_scanned;
+            sum.direct += stats.direct;
+            sum.enqueued += stats.enqueued;
+            sum.preempted += stats.preempted;
+            let [core, llc, node, across] = stats.migrations;
+            sum.migrations_core += core;
+            sum.migrations_llc += llc;
+            sum.migrations_node += node;
+            sum.migrations_across += across;
+            sum.switches += stats.switches;
+            sum.pulled_newidle += stats.pulled_newidle;
+            sum.pulled_balance += stats.pulled_balance;
+            sum.waited_ns += stats.waited_ns;
+            sum.latencies.resize(stats.latencies.len(), 0);
+            sum.latencies.iter_mut().zip(stats.latencies).for_each(|(sum, n)| *sum += n);
+            sum.cpus.insert(cpu.to_string(), self.cpu(cpu, now));
+        }
+        sum.placements = placements.iter().sum();
+        let named = reasons.iter().zip(placements).filter(|(_, n)| *n > 0);
+        sum.reasons =
+            named.map(|(reason, n)| (reason.name().to_owned(), ReasonMetrics { placements: n })).collect();
+        sum
+    }
+}
+
+/// How long an average of a CPU that idles takes to halve, ns: 32 periods of 1,024 us
+/// (`policy/pelt.h`).
+const HALF_LIFE_NS: f64 = 32.0 * 1_048_576.0;
+
+/// What is left of a utilisation after so much time, during which nobody brought it up to date
+/// because the CPU was idle.
+fn decayed(util: u64, idle_ns: u64) -> u64 {
+    (util as f64 * 0.5_f64.powf(idle_ns as f64 / HALF_LIFE_NS)).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_cpu_loses_its_utilisation() {
+        assert_eq!(decayed(1024, 0), 1024);
+        assert_eq!(decayed(1024, 33_554_432), 512, "32 periods");
+        assert_eq!(decayed(1024, 2 * 33_554_432), 256);
+        assert_eq!(decayed(1024, 1_000_000_000), 0);
+    }
+}

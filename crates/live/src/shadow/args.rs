@@ -1,0 +1,60 @@
+//! The options of `coreward shadow`.
+
+use clap::{Args, ValueEnum};
+
+use coreward_policy::Assignment;
+
+/// What decisions are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// The name of the task that is placed.
+    Comm = 1,
+    /// Its cgroup.
+    Cgroup = 2,
+}
+
+impl By {
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            By::Comm => "comm",
+            By::Cgroup => "cgroup",
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Shadow {
+    /// The kernel whose features the policy starts from (see coreward features) [default: this one, or the nearest
+    /// older one]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
+    /// Switch a feature on, or off with NO_ before its name; may be repeated [default: as in the profile]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sched_feat: Vec<String>,
+    /// Set a tunable; may be repeated [default: see coreward features]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<Assignment>,
+    /// Stop after so many seconds [default: when interrupted]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+    /// Also count by the command or the cgroup of the task that is placed
+    #[arg(long, value_enum)]
+    pub(crate) by: Option<By>,
+    /// Print one JSON object at the end instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print what the kernel's verifier says of the programs [default: only if it refuses one]
+    #[arg(long)]
+    pub(crate) verbose: bool,
+}
+
+/// The longest duration, in s: a year.
+const MAX_SECONDS: f64 = 366.0 * 86_400.0;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => Ok(seconds),
+        _ => Err(format!("allowed is a number above 0, up to {MAX_SECONDS}")),
+    }
+}

@@ -1,0 +1,328 @@
+//! What the scheduler counted, and the server that tells it: on the socket of scx_stats, so that
+//! the tools of sched_ext's ecosystem read it, too.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Write as _};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use scx_stats::prelude::*;
+use scx_stats_derive::{Stats, stat_doc};
+use serde::{Deserialize, Serialize};
+
+/// The end of the first bucket of latencies, in ns (`latency_bucket()`, `bpf/stats.bpf.h`); each
+/// other bucket ends at double the one before, and the last one has no end.
+pub(crate) const FIRST_LATENCY_NS: u64 = 1024;
+
+/// The end, in us, of the bucket in which the `per_mille` smallest latencies end; 0 without any.
+/// Of the last bucket, which has none, it is where the next one would begin.
+pub(crate) fn percentile(latencies: &[u64], per_mille: u64) -> f64 {
+    let total: u64 = latencies.iter().sum();
+    let mut left = (total * per_mille).div_ceil(1000);
+    for (i, n) in latencies.iter().enumerate() {
+        left = left.saturating_sub(*n);
+        if left == 0 && total > 0 {
+            return (FIRST_LATENCY_NS << i) as f64 / 1e3;
+        }
+    }
+    0.0
+}
+
+#[stat_doc]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
+#[stat(desc = "Each reason for a placement", _om_prefix = "coreward_reason_", _om_label = "reason")]
+pub(crate) struct ReasonMetrics {
+    #[stat(desc = "Tasks that were placed for it")]
+    pub(crate) placements: u64,
+}
+
+#[stat_doc]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
+#[stat(desc = "Each CPU", _om_prefix = "coreward_cpu_", _om_label = "cpu")]
+pub(crate) struct CpuMetrics {
+    #[stat(desc = "NUMA node")]
+    pub(crate) node: i64,
+    #[stat(desc = "Last-level cache")]
+    pub(crate) llc: u64,
+    #[stat(desc = "Lowest CPU of the core")]
+    pub(crate) core: u64,
+    #[stat(desc = "Runnable tasks")]
+    pub(crate) nr_running: u64,
+    #[stat(desc = "Utilisation (of 1024)")]
+    pub(crate) util: u64,
+    #[stat(desc = "Capacity (of 1024)")]
+    pub(crate) capacity: u64,
+    #[stat(desc = "Tasks switched to")]
+    pub(crate) switches: u64,
+    #[stat(desc = "Tasks that its balancing moved")]
+    pub(crate) pulled: u64,
+}
+
+#[stat_doc]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
+#[stat(desc = "All CPUs", top, _om_prefix = "coreward_")]
+pub(crate) struct Metrics {
+    #[stat(desc = "Tasks that were placed")]
+    pub(crate) placements: u64,
+    #[stat(desc = "Of these by reason")]
+    pub(crate) reasons: BTreeMap<String, ReasonMetrics>,
+    #[stat(desc = "CPUs whose state placements read in scans")]
+    pub(crate) cpus_scanned: u64,
+    #[stat(desc = "Tasks that went straight to a CPU")]
+    pub(crate) direct: u64,
+    #[stat(desc = "Tasks that had to wait in the queue of one")]
+    pub(crate) enqueued: u64,
+    #[stat(desc = "Of these, how many had it switch at once")]
+    pub(crate) preempted: u64,
+    #[stat(desc = "Tasks switched to")]
+    pub(crate) switches: u64,
+    #[stat(desc = "Tasks that CPUs pulled which ran out of work")]
+    pub(crate) pulled_newidle: u64,
+    #[stat(desc = "Tasks that other balancing moved")]
+    pub(crate) pulled_balance: u64,
+    #[stat(desc = "Migrations within a core")]
+    pub(crate) migrations_core: u64,
+    #[stat(desc = "Migrations within a last-level cache")]
+    pub(crate) migrations_llc: u64,
+    #[stat(desc = "Migrations within a node")]
+    pub(crate) migrations_node: u64,
+    #[stat(desc = "Migrations across nodes")]
+    pub(crate) migrations_across: u64,
+    #[stat(desc = "Wakeup latencies below 1.024 us, and below each double of that", _om_skip)]
+    pub(crate) latencies: Vec<u64>,
+    #[stat(desc = "Sum of all wakeup latencies (ns)")]
+    pub(crate) waited_ns: u64,
+    #[stat(desc = "Half of the wakeup latencies are below (us)")]
+    pub(crate) latency_p50_us: f64,
+    #[stat(desc = "99 % of the wakeup latencies are below (us)")]
+    pub(crate) latency_p99_us: f64,
+    #[stat(desc = "99.9 % of the wakeup latencies are below (us)")]
+    pub(crate) latency_p999_us: f64,
+    #[stat(desc = "Each CPU")]
+    pub(crate) cpus: BTreeMap<String, CpuMetrics>,
+}
+
+impl Metrics {
+    /// What was counted since `earlier`; loads and lengths are as they are now.
+    pub(crate) fn since(&self, earlier: &Metrics) -> Metrics {
+        let mut delta = self.clone();
+        for (reason, earlier) in &earlier.reasons {
+            if let Some(reason) = delta.reasons.get_mut(reason) {
+                reason.placements -= earlier.placements;
+            }
+        }
+        delta.placements -= earlier.placements;
+        delta.cpus_scanned -= earlier.cpus_scanned;
+        delta.direct -= earlier.direct;
+        delta.enqueued -= earlier.enqueued;
+        delta.preempted -= earlier.preempted;
+        delta.switches -= earlier.switches;
+        delta.pulled_newidle -= earlier.pulled_newidle;
+        delta.pulled_balance -= earlier.pulled_balance;
+        delta.migrations_core -= earlier.migrations_core;
+        delta.migrations_llc -= earlier.migrations_llc;
+        delta.migrations_node -= earlier.migrations_node;
+        delta.migrations_across -= earlier.migrations_across;
+        delta.waited_ns -= earlier.waited_ns;
+        delta.latencies.iter_mut().zip(&earlier.latencies).for_each(|(n, before)| *n -= before);
+        for (cpu, earlier) in &earlier.cpus {
+            if let Some(cpu) = delta.cpus.get_mut(cpu) {
+                cpu.switches -= earlier.switches;
+                cpu.pulled -= earlier.pulled;
+            }
+        }
+        delta.latency_p50_us = percentile(&delta.latencies, 500);
+        delta.latency_p99_us = percentile(&delta.latencies, 990);
+        delta.latency_p999_us = percentile(&delta.latencies, 999);
+        delta
+    }
+
+    /// One line of what happened.
+    fn line(&self) -> String {
+        format!(
+            "placed {}, direct {}, queued {}, preempting {}, switches {}, pulled {} newidle {} balance, \
+             migrations {} core {} LLC {} node {} across, latency p50 < {:.1} us, p99 < {:.1} us",
+            self.placements,
+            self.direct,
+            self.enqueued,
+            self.preempted,
+            self.switches,
+            self.pulled_newidle,
+            self.pulled_balance,
+            self.migrations_core,
+            self.migrations_llc,
+            self.migrations_node,
+            self.migrations_across,
+            self.latency_p50_us,
+            self.latency_p99_us
+        )
+    }
+}
+
+/// How long the scheduler may take to answer, in ms.
+const TIMEOUT_MS: u64 = 5000;
+
+/// A connection to the scheduler that runs. Its first request for metrics gets those since the
+/// scheduler's start, each other one those since the one before.
+///
+/// # Errors
+/// No scheduler runs, or the user is not root.
+pub(crate) fn connect() -> Result<StatsClient> {
+    StatsClient::new().connect(Some(TIMEOUT_MS)).map_err(|error| {
+        match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(ErrorKind::PermissionDenied) => {
+                anyhow!("only root may ask `coreward live`: run this as root")
+            }
+            Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused) => anyhow!("no `coreward live` runs"),
+            _ => error.context("`coreward live` cannot be asked"),
+        }
+    })
+}
+
+/// What the threads that serve the socket ask the scheduler's.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Metrics,
+    Get(Option<String>),
+    Set(String, i64),
+}
+
+/// What it answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Response {
+    Metrics(Box<Metrics>),
+    Settings(BTreeMap<String, i64>),
+    Refused(String),
+}
+
+type Ops = StatsOps<Request, Response>;
+
+/// The metrics of an interval, from one request of a connection to the next.
+fn top() -> Ops {
+    let open: Box<dyn StatsOpener<Request, Response>> = Box::new(|_| {
+        let mut before = Metrics::default();
+        let read: Box<dyn StatsReader<Request, Response>> = Box::new(move |_, (ask, answer)| {
+            ask.send(Request::Metrics)?;
+            let Response::Metrics(now) = answer.recv()? else { return Err(anyhow!("no metrics")) };
+            let delta = now.since(&before);
+            before = *now;
+            delta.to_json()
+        });
+        Ok(read)
+    });
+    StatsOps { open, close: None }
+}
+
+/// Settings: one that is named, or all; with a value, one is set.
+fn settings() -> Ops {
+    let open: Box<dyn StatsOpener<Request, Response>> = Box::new(|_| {
+        let read: Box<dyn StatsReader<Request, Response>> = Box::new(|args, (ask, answer)| {
+            let name = args.get("name").cloned();
+            ask.send(match (name, args.get("value")) {
+                (Some(name), Some(value)) => Request::Set(name, value.parse()?),
+                (name, _) => Request::Get(name),
+            })?;
+            match answer.recv()? {
+                Response::Settings(settings) => Ok(serde_json::to_value(settings)?),
+                Response::Refused(why) => Err(anyhow!(why)),
+                Response::Metrics(_) => Err(anyhow!("no settings")),
+            }
+        });
+        Ok(read)
+    });
+    StatsOps { open, close: None }
+}
+
+/// What the socket serves.
+pub(crate) fn server_data() -> StatsServerData<Request, Response> {
+    StatsServerData::new()
+        .add_meta(Metrics::meta())
+        .add_meta(CpuMetrics::meta())
+        .add_meta(ReasonMetrics::meta())
+        .add_ops("top", top())
+        .add_ops("settings", settings())
+}
+
+/// Prints a line each `interval` until standard output is closed.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn monitor(interval: Duration) -> Result<()> {
+    let print = |metrics: Metrics| Ok(writeln!(std::io::stdout(), "{}", metrics.line())?);
+    scx_utils::monitor_stats::<Metrics>(&[], interval, || false, print)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_the_end_of_its_bucket() {
+        assert_eq!(percentile(&[0; 4], 990), 0.0, "nothing was counted");
+        let latencies = [0, 0, 98, 0, 2]; // 98 below 4.096 us, 2 below 16.384 us
+        assert_eq!(percentile(&latencies, 500), 4.096);
+        assert_eq!(percentile(&latencies, 980), 4.096);
+        assert_eq!(percentile(&latencies, 990), 16.384);
+        assert_eq!(percentile(&latencies, 1000), 16.384);
+    }
+
+    #[test]
+    fn an_interval_counts_what_came_in_it() {
+        let cpu = |switches| CpuMetrics { switches, nr_running: 3, ..CpuMetrics::default() };
+        let of = |n, switches| Metrics {
+            placements: n,
+            reasons: [("TARGET_IDLE".to_owned(), ReasonMetrics { placements: n })].into(),
+            latencies: vec![n; 2],
+            cpus: [("0".to_owned(), cpu(switches))].into(),
+            ..Metrics::default()
+        };
+        let mut later = of(10, 50);
+        later.reasons.insert("IDLE_CPU".to_owned(), ReasonMetrics { placements: 4 });
+        let delta = later.since(&of(7, 20));
+        assert_eq!(delta.placements, 3);
+        assert_eq!(delta.reasons["TARGET_IDLE"].placements, 3);
+        assert_eq!(delta.reasons["IDLE_CPU"].placements, 4, "new in this interval");
+        assert_eq!(delta.latencies, [3, 3]);
+        assert_eq!(delta.latency_p50_us, 1.024);
+        assert_eq!(delta.latency_p99_us, 2.048);
+        assert_eq!((delta.cpus["0"].switches, delta.cpus["0"].nr_running), (30, 3));
+    }
+
+    /// What tools that do not know these structures rely on, such as scx_stats' own
+    /// scxstats_to_openmetrics.py: every dictionary is one of structures with a label.
+    #[test]
+    fn the_socket_tells_intervals_and_what_they_mean() {
+        let path = std::env::temp_dir().join(format!("coreward-stats-{}", std::process::id()));
+        let server = StatsServer::new(server_data()).set_path(&path).launch().unwrap();
+        let (answer, ask) = server.channels();
+        std::thread::spawn(move || {
+            for placements in [5, 8] {
+                assert!(matches!(ask.recv().unwrap(), Request::Metrics));
+                let metrics = Metrics { placements, ..Metrics::default() };
+                answer.send(Response::Metrics(Box::new(metrics))).unwrap();
+            }
+        });
+        let mut client = StatsClient::new().set_path(&path).connect(Some(TIMEOUT_MS)).unwrap();
+        let mut placements = || client.request::<Metrics>("stats", Vec::new()).unwrap().placements;
+        assert_eq!((placements(), placements()), (5, 3));
+        let meta: serde_json::Value = client.request("stats_meta", Vec::new()).unwrap();
+        assert_eq!(meta["Metrics"]["top"], "true");
+        for (_, own) in meta.as_object().unwrap() {
+            for (name, field) in own["fields"].as_object().unwrap() {
+                assert!(field["desc"].is_string(), "{name} is described");
+                if let Some(datum) = field.pointer("/dict/datum") {
+                    let inner = datum["struct"].as_str().expect("a structure");
+                    assert!(meta[inner]["user"]["_om_label"].is_string(), "{inner} has a label");
+                }
+            }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_interval_without_work_counts_nothing() {
+        let busy = Metrics { placements: 5, latencies: vec![5], waited_ns: 9, ..Metrics::default() };
+        let idle = busy.since(&busy);
+        assert_eq!((idle.placements, idle.waited_ns, idle.latency_p99_us), (0, 0, 0.0));
+    }
+}
