@@ -72,17 +72,30 @@ def kvm_works(kernel: packages.Kernel) -> bool:
     return known[1:] == ["yes"]
 
 
-def choose(wanted: str, kernel: packages.Kernel, arch: str) -> str:
-    """QEMU's `-accel`: what is wanted ("kvm", "tcg-multi", "tcg-single"), or for "auto" what works
-    best.
+def choose(wanted: str, instruction_ns: int | None, kernel: packages.Kernel, arch: str) -> list[str]:
+    """QEMU's arguments for what is wanted ("kvm", "tcg-multi", "tcg-single"), or for "auto" for what
+    works best; and for the clock of an emulated guest, which counts instructions of so many ns each,
+    or is the host's.
 
     A host thread for each CPU is slow where the host has few CPUs to spare: one that holds a
     spinlock or is to take an interrupt is not run while others spin. One thread for all switches
     when they spin or idle, and CPUs that do not run at the same time cannot trip over each other's
     code patching.
+
+    A clock that counts instructions makes times independent of what else the host does, skips the
+    time in which all CPUs idle, and lets CPUs take turns often: QEMU gives each of n an n-th of the
+    time until the next timer.
     """
     if wanted == "kvm" and arch != "amd64":
         raise CannotBuild(f"--accel is kvm: guests for {arch} are always emulated")
     if wanted == "kvm" or (wanted == "auto" and arch == "amd64" and kvm_works(kernel)):
-        return "kvm"
-    return "tcg,thread=multi" if wanted == "tcg-multi" else "tcg,thread=single"
+        return ["-accel", "kvm"]
+    if wanted == "tcg-multi":
+        if instruction_ns:
+            raise CannotBuild(
+                "--accel is tcg-multi: only CPUs in one thread can count instructions for a clock"
+            )
+        return ["-accel", "tcg,thread=multi"]
+    # QEMU takes the logarithm
+    clock = ["-icount", f"shift={instruction_ns.bit_length() - 1},sleep=off"] if instruction_ns else []
+    return ["-accel", "tcg,thread=single", *clock]

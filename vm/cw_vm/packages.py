@@ -21,6 +21,9 @@ from .errors import CannotBuild
 
 SUITES = ("trixie", "trixie-backports")
 
+# All of the config of a kernel whose config the archive has dropped.
+NO_CONFIG = "# the archive has dropped this kernel's config"
+
 # Kernels for other purposes, or of which the debugging symbols are in the package.
 _OTHER_FLAVOURS = re.compile(r"-(rt|cloud|dbg|unsigned|16k)\b")
 
@@ -124,6 +127,16 @@ def _newest(names: list[str], series: str, arch: str) -> str:
     return max(exact, key=lambda r: [int(n) for n in re.findall(r"\d+", r.split(f"-{arch}")[0])], default="")
 
 
+def series(arch: str) -> list[str]:
+    """The series of which the suites have kernels, the oldest first."""
+    with cache.locked(f"packages-{arch}"):
+        apt = Apt(arch)
+        apt.update()
+        names = [name for kind in ("image", "binary") for name in apt.names(f"linux-{kind}-")]
+    found = {match[1] for name in names if (match := re.match(rf"linux-\w+-(\d+\.\d+)\.\d+\S*-{arch}$", name))}
+    return sorted(found, key=lambda text: [int(number) for number in text.split(".")])
+
+
 def _fetch_kernel(series: str, arch: str, where: Path) -> str:
     """Unpacks the newest kernel of a series below `where/RELEASE`; returns the release."""
     apt = Apt(arch)
@@ -132,20 +145,29 @@ def _fetch_kernel(series: str, arch: str, where: Path) -> str:
     release = _newest(names, series, arch)
     if not release:
         raise CannotBuild(f"no kernel {series} for {arch} in the suites {' '.join(suites())}")
-    split = f"linux-binary-{release}" in names
-    wanted = ["linux-binary-", "linux-base-"] if split else ["linux-image-"]
+    wanted = [f"linux-image-{release}"]
+    if f"linux-binary-{release}" in names:
+        # the config is in a package of its own; the archive may have dropped that before the kernel
+        base = f"linux-base-{release}"
+        wanted = [f"linux-binary-{release}", *(name for name in apt.names(base) if name == base)]
     with tempfile.TemporaryDirectory(dir=where) as scratch:
         tree = Path(scratch)
-        apt.unpack([prefix + release for prefix in wanted], tree)
+        apt.unpack(wanted, tree)
         modules = tree / "usr/lib/modules" / release
         here = (modules / "vmlinuz", modules / "config")
         boot = (tree / f"boot/vmlinuz-{release}", tree / f"boot/config-{release}")
+        image, config = (
+            next((path for path in place if path.is_file()), None) for place in zip(here, boot)
+        )
+        if not image:
+            raise CannotBuild(f"the packages of kernel {release} hold no vmlinuz")
         (where / release).mkdir(exist_ok=True)
-        for place, name in zip(zip(here, boot), ("vmlinuz", "config")):
-            path = next((path for path in place if path.is_file()), None)
-            if not path:
-                raise CannotBuild(f"the packages of kernel {release} hold no {name}")
-            shutil.copyfile(path, where / release / name)
+        shutil.copyfile(image, where / release / "vmlinuz")
+        if config:
+            shutil.copyfile(config, where / release / "config")
+        else:
+            # libbpf wants a file, and takes the options that it lacks for unset
+            (where / release / "config").write_text(f"{NO_CONFIG}\n", encoding="ascii")
     return release
 
 

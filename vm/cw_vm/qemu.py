@@ -37,7 +37,7 @@ class Guest:
     program: str
     machine: list[str]
     """QEMU's arguments for the machine: `-machine`, `-cpu`, `-smp`, `-numa` and the like."""
-    accelerator: str
+    accelerator: list[str]
     kernel: Path
     initramfs: Path
     command_line: str
@@ -71,7 +71,7 @@ def program(arch: str) -> str:
 
 def command(guest: Guest, run: Path) -> list[str]:
     """QEMU's command line."""
-    arguments = [guest.program, "-accel", guest.accelerator, *guest.machine]
+    arguments = [guest.program, *guest.accelerator, *guest.machine]
     arguments += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     arguments += [
         "-kernel",

@@ -39,6 +39,8 @@ class Options:
     boot_timeout: float = 300
     timeout: float = 600
     accel: str = "auto"
+    instruction_ns: int | None = None
+    """What an instruction takes on the clock of an emulated guest; None is the host's clock."""
     copies: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     out: Path | None = None
@@ -86,6 +88,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="[default: KVM if it works, else TCG with one thread for all CPUs]",
     )
     add(
+        "--instruction-ns",
+        type=int,
+        choices=(1, 2, 4, 8, 16, 32),
+        metavar="N",
+        help="let the clock of an emulated guest count instructions, of N ns each (a power of 2 up to 32): "
+        "times do not depend on the host then",
+    )
+    add(
         "--copy-in",
         action="append",
         default=[],
@@ -110,6 +120,7 @@ def common(parsed: argparse.Namespace) -> dict[str, Any]:
         "timeout": parsed.timeout,
         "boot_timeout": parsed.boot_timeout,
         "accel": parsed.accel,
+        "instruction_ns": parsed.instruction_ns,
         "copies": tuple(parsed.copy_in),
         "packages": tuple(parsed.package),
         "refresh": parsed.refresh,
@@ -145,7 +156,7 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         built = hardware.for_x86(host, chosen.memory)
     else:
         built = hardware.for_arm64(host, chosen.memory, program, run)
-    accelerator = accel.choose(chosen.accel, kernel, arch)
+    accelerator = accel.choose(chosen.accel, chosen.instruction_ns, kernel, arch)
     contents = guest.Contents(
         arch=arch,
         command=chosen.command,

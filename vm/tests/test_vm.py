@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tests that need no guest: `python3 -m unittest discover -s vm/tests`."""
 
+import json
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,10 +12,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cw_vm import acpi, devicetree, domains, elf, guest, hardware, packages, sources, x86
+from cw_vm import accel, acpi, benchmarks, devicetree, domains, effects, elf, faults, guest, hardware
+from cw_vm import loading, migrations, packages, rounds, schedulers, sources, x86
 from cw_vm.errors import CannotBuild
 from cw_vm.initramfs import Archive
 from cw_vm.machine import Cpu, Machine
+from cw_vm.schedulers import Scheduler
 
 
 def machine(nodes: int, llcs: int, cores: int, threads: int) -> Machine:
@@ -181,6 +185,171 @@ class Domains(unittest.TestCase):
 
     def test_lists_of_cpus(self) -> None:
         self.assertEqual(domains._cpu_list([0, 1, 2, 8, 10, 11]), "0-2,8,10-11")
+
+
+class Schedulers(unittest.TestCase):
+    """What schedulers did in guests."""
+
+    BPFLAND = Scheduler("scx_bpfland", "scx_bpfland", ())
+    NAME = "bpfland_1.1.4_x86_64_unknown_linux_gnu"
+    FILES = {
+        "states": f"enabled 1 {NAME}\nenabled 1 {NAME}\ndisabled 1 \n",
+        "kernel": f'[    5.6] sched_ext: BPF scheduler "{NAME}" enabled\n'
+        f'[   16.1] sched_ext: BPF scheduler "{NAME}" disabled (unregistered from user space)\n',
+        "loader": "EXIT: unregistered from user space\n",
+        "left": "",
+        "statuses": "0\n0\n",
+        "shares": "1000 1000 5900 2600\n",
+        "toggled": "60\n",
+        "scattered": "500\n",
+        "tasks": "10000 3\n",
+    }
+
+    def test_shares_and_weights(self) -> None:
+        # 4900 to 1600 is 3.0625; 1024 to 335 is 3.0567
+        self.assertEqual(faults.verdict("weights", self.BPFLAND, self.FILES, False), [])
+        self.assertIn("3.062", faults.verdict("fairness", self.BPFLAND, self.FILES, False)[0])
+        for shares, fair in (("0 0 1049 1000", True), ("0 0 1051 1000", False), ("0 0 949 1000", False)):
+            wrong = faults.verdict("fairness", self.BPFLAND, {**self.FILES, "shares": shares}, False)
+            self.assertEqual(not wrong, fair, shares)
+
+    def test_every_change_is_condemned(self) -> None:
+        killed = f"enabled 1 {self.NAME}\ndisabled 1 \ndisabled 1 \n"
+        fair = {**self.FILES, "shares": "0 0 1000 1000"}
+        for name in faults.FAULTS:
+            files = {"kill": {**self.FILES, "states": killed}, "fairness": fair}.get(name, self.FILES)
+            self.assertEqual(faults.verdict(name, self.BPFLAND, files, False), [], name)
+            controls = faults.controls(name, files)
+            self.assertGreaterEqual(len(controls), 6)
+            for what, changed in controls:
+                self.assertNotEqual(faults.verdict(name, self.BPFLAND, changed, False), [], f"{name}: {what}")
+
+    def test_a_log_with_a_stall(self) -> None:
+        stall = f'[  40.0] sched_ext: BPF scheduler "{self.NAME}" disabled (runnable task stall)\n'
+        wrong = faults.verdict("stress", self.BPFLAND, {**self.FILES, "kernel": stall}, False)
+        self.assertEqual(len(wrong), 1)
+        self.assertIn("runnable task stall", wrong[0])
+        for line in (
+            "[  70.1] rcu: INFO: rcu_preempt self-detected stall on CPU",
+            "[ 242.0] INFO: task hackbench:77 blocked for more than 120 seconds.",
+            "[  40.0] sched_ext: bpfland: hackbench[77] failed to run for 30.1s: runnable task stall",
+        ):
+            self.assertNotEqual(faults.verdict("stress", self.BPFLAND, {**self.FILES, "kernel": line}, False), [])
+
+    def test_the_kernels_scheduler_is_not_one_of_sched_ext(self) -> None:
+        files = {**self.FILES, "states": "disabled 0 \ndisabled 0 \ndisabled 0 \n", "kernel": "", "loader": ""}
+        kernel = Scheduler("eevdf", "", ())
+        self.assertEqual(faults.verdict("stress", kernel, files, False), [])
+        self.assertNotEqual(faults.verdict("stress", kernel, self.FILES, False), [])
+        self.assertNotEqual(faults.verdict("stress", self.BPFLAND, files, False), [])
+
+    def test_who_is_first_changes_with_each_round(self) -> None:
+        chosen = [Scheduler(name, name, ()) for name in ("a", "b", "c")]
+        turns = [(number, scheduler.name) for number, scheduler in rounds._turns(chosen, 2)]
+        self.assertEqual(turns, [(0, "a"), (0, "b"), (0, "c"), (1, "b"), (1, "c"), (1, "a")])
+
+    def test_a_round_without_the_scheduler_does_not_count(self) -> None:
+        programs = [
+            {"type": "struct_ops", "name": "bpfland_enqueue", "run_time_ns": 3000, "run_cnt": 2},
+            {"type": "struct_ops", "name": "bpfland_runnable", "run_time_ns": 500, "run_cnt": 5},
+            {"type": "syscall", "name": "bpfland_enqueue", "run_time_ns": 7, "run_cnt": 7},
+            {"type": "struct_ops", "name": "bpfland_dispatch"},
+        ]
+        there = f"enabled 1 {self.NAME}"
+        with tempfile.TemporaryDirectory() as scratch:
+            out = Path(scratch)
+            checks = (f"{there}\n0\n{there}\n", f"{there}\n0\nenabled 2 {self.NAME}\n", f"{there}\n124\n{there}\n")
+            for number, check in enumerate(checks):
+                directory = out / str(number) / "scx_bpfland"
+                directory.mkdir(parents=True)
+                (directory / "perf-pipe").write_text(f"     Total time: 0.{number + 1}00 [sec]\n")
+                (directory / "perf-pipe.check").write_text(check)
+                (directory / "programs").write_text(json.dumps(programs))
+            results = rounds.read(out, [self.BPFLAND], ["perf-pipe"], 4)
+        self.assertEqual(results.values, {("perf-pipe", "scx_bpfland"): [0.1]})
+        self.assertEqual(results.callbacks["scx_bpfland", "enqueue"], (6, 9000))
+        self.assertEqual(len(results.callbacks), 2)
+        self.assertEqual(len(results.faults), 3)
+        self.assertRegex(results.faults[0], "round 2, perf-pipe: the scheduler fell out")
+        self.assertRegex(results.faults[1], "status 124")
+        self.assertRegex(results.faults[2], "round 4: it did not load")
+
+    def test_another_scheduler_is_not_the_one_that_is_measured(self) -> None:
+        for state in ("disabled 0 ", "enabled 1 rusty_1.1.4", "enabling 1 "):
+            self.assertIn("was not there", rounds._fault(f"{state}\n0\n{state}\n", self.BPFLAND))
+        self.assertIn("was there", rounds._fault("enabled 1 x\n0\nenabled 1 x\n", Scheduler("eevdf", "", ())))
+
+    def test_figures_of_benchmarks(self) -> None:
+        for name, text, figure in (
+            ("hackbench-pipe-threads", "Running in threaded mode\nTime: 0.250\n", 0.25),
+            ("sysbench-threads", "    total time:                          0.3105s\n", 0.3105),
+            ("perf-pipe", "     Total time: 0.077 [sec]\n", 0.077),
+            ("hackbench-pipe-threads", "SENDER: write (error: Broken pipe)\n", None),
+        ):
+            self.assertEqual(benchmarks.BENCHMARKS[name].read(text), figure)
+
+    def test_the_99th_percentile(self) -> None:
+        # two threads, 200 latencies: 100 of 5 us, 97 of 6, 1 of 7, 2 of 9; the 198th is 7 us
+        lines = ["000005 000060\t000040", "000006 000047\t000050", "000007 000000\t000001", "000009 000001\t000001"]
+        text = "\n".join(["# Histogram", *lines, "# Total: 000108 000092", "# Histogram Overflows: 00000 00000"])
+        self.assertEqual(benchmarks.percentile(text), 7)
+        self.assertEqual(benchmarks.percentile(text.replace("00000 00000", "00001 00000")), 9)
+        self.assertIsNone(benchmarks.percentile(text.replace("00000 00000", "00005 00000")))
+        self.assertIsNone(benchmarks.percentile("killed"))
+
+    def test_migrations_by_distance(self) -> None:
+        # CPUs 0 to 3 are first threads, 4 to 7 second ones; LLCs are 0, 0, 1, 1
+        text = "".join(
+            f"{{ orig_cpu: {source:10}, dest_cpu: {target:10} }} hitcount: {count:10}\n"
+            for source, target, count in ((0, 4, 1), (0, 1, 2), (0, 5, 3), (0, 2, 4), (7, 0, 5))
+        )
+        counts = migrations.read(text + "Totals:\n    Dropped: 0\n", machine(1, 2, 2, 2))
+        self.assertEqual(counts, {"core": 1, "LLC": 5, "node": 9})
+        self.assertEqual(migrations.read("Dropped: 0", machine(1, 2, 2, 2)), {})
+        with self.assertRaises(ValueError):
+            migrations.read(text + "Dropped: 1\n", machine(1, 2, 2, 2))
+        far = migrations.read("{ orig_cpu: 0, dest_cpu: 1 } hitcount: 2\nDropped: 0", machine(2, 1, 1, 1))
+        self.assertEqual(far, {"across": 2})
+
+    def test_kernels_on_which_a_scheduler_loads(self) -> None:
+        states = ["disabled 0 ", "enabled 1 bpfland_1", "enabled 1 bpfland_1", "disabled 1 "]
+        self.assertEqual(loading.verdict(states, "bpfland", ""), loading.GOOD)
+        self.assertEqual(loading.verdict(["absent 0"], "bpfland", ""), loading.ABSENT)
+        for changed, words in (
+            (states[:1], "does not load: Error: Failed"),
+            (["disabled 0", "enabled 1 rusty_1", *states[2:]], "does not load"),
+            (states[:2], "does not run"),
+            ([*states[:2], "disabled 1 ", "disabled 1 "], "does not run"),
+            ([*states[:2], "enabled 2 bpfland_1", "disabled 2 "], "does not run"),
+            (states[:3], "does not unload"),
+            ([*states[:3], "enabled 1 bpfland_1"], "does not unload"),
+        ):
+            self.assertIn(words, loading.verdict(changed, "bpfland", "x\nError: Failed\n"))
+        self.assertEqual(loading.option("CONFIG_SCHED_CLASS_EXT=y\n"), "y")
+        self.assertEqual(loading.option("# CONFIG_SCHED_CLASS_EXT is not set\n"), "not set")
+        self.assertEqual(loading.option(packages.NO_CONFIG + "\n"), "no config")
+
+    def test_a_clock_that_counts_instructions(self) -> None:
+        kernel = packages.Kernel("7.3", Path("vmlinuz"), Path("config"))
+        clock = ["-icount", "shift=3,sleep=off"]
+        self.assertEqual(accel.choose("tcg-single", 8, kernel, "amd64")[2:], clock)
+        self.assertEqual(accel.choose("tcg-single", None, kernel, "amd64")[2:], [])
+        self.assertEqual(accel.choose("kvm", 8, kernel, "amd64"), ["-accel", "kvm"])
+        with self.assertRaises(CannotBuild):
+            accel.choose("tcg-multi", 8, kernel, "amd64")
+
+    def test_guests_get_scripts_that_a_shell_takes(self) -> None:
+        chosen = [Scheduler("eevdf", "", ()), self.BPFLAND]
+        scripts = [rounds.script(chosen, list(benchmarks.BENCHMARKS), 2)]
+        scripts += [faults.script(fault, self.BPFLAND, True) for fault in faults.FAULTS.values()]
+        scripts += [effects.script(effect, "coreward-live live", 2) for effect in effects.EFFECTS.values()]
+        scripts += [schedulers.FUNCTIONS.read_text(), faults.FUNCTIONS.read_text()]
+        for text in scripts:
+            done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)
+            self.assertEqual(done.stderr, "", text)
+        for text in scripts[:-2]:
+            # so that the guest gets the programs that quoted commands name
+            self.assertTrue({"hackbench", "sysbench"} & set(guest._words(text)), text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What schedulers must survive in guests, and what the guests' files say of it.
+
+Every verdict is tried on changed files too, which it must condemn.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import schedulers
+from .schedulers import Scheduler
+
+FUNCTIONS = Path(__file__).with_name("faults.sh")
+
+Files = dict[str, str]
+"""What a guest wrote, by the files' names."""
+
+# What a kernel says when tasks do not run: sched_ext's end for any reason but the user's, the hung task
+# detector, RCU, the lockup detectors; and its complaints about itself.
+_COMPLAINTS = re.compile(
+    r"sched_ext: .* disabled \((?!unregistered from user space).*"
+    r"|.*runnable task stall.*|.*watchdog failed to check in.*|.*blocked for more than.*"
+    r"|.*detected (?:expedited )?stalls?.*|.*self-detected stall.*|.*soft lockup.*|WARNING: .*"
+)
+# What loaders say when the scheduler ended for any reason but the user's.
+_EXIT = re.compile(r"^(?:EXIT: (?!unregistered from user space).*|.*runtime error.*)", re.MULTILINE)
+
+# Linux's kernel/sched/core.c, sched_prio_to_weight: nice 0 over nice 5.
+NICE_0_OVER_5 = 1024 / 335
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to mistreat a scheduler."""
+
+    script: str
+    """Shell with scx.sh and faults.sh; `{seconds}` and `{count}` are filled in."""
+    seconds: tuple[int, int] = (0, 0)
+    """How long, in the guest's seconds: whole, and when it is to be short."""
+    count: tuple[int, int] = (0, 0)
+    """How many, likewise."""
+    killed: bool = False
+    """Whether the loader is killed, so that the kernel's scheduler runs in the end."""
+    verdict: Callable[[Files, int], list[str]] = lambda _files, _count: []
+    """What is wrong beside what all must hold; given `count`."""
+    controls: tuple[tuple[str, str, str], ...] = ()
+    """Changed files that the verdict must condemn: what, the file, its contents."""
+    memory: int | None = None
+
+
+def _shares(ratio: float, tolerance: float) -> Callable[[Files, int], list[str]]:
+    """The verdict on two spinners whose times are to have this ratio, give or take a share of it."""
+
+    def verdict(files: Files, _count: int) -> list[str]:
+        numbers = [int(word) for word in files.get("shares", "").split()]
+        if len(numbers) != 4 or numbers[3] <= numbers[1]:
+            return ["a spinner did not run"]
+        found = (numbers[2] - numbers[0]) / (numbers[3] - numbers[1])
+        if abs(found / ratio - 1) > tolerance:
+            return [f"the spinners' times have the ratio {found:.3f}, not {ratio:.3f} within {tolerance:.0%}"]
+        return []
+
+    return verdict
+
+
+def _at_least(name: str, what: str) -> Callable[[Files, int], list[str]]:
+    """The verdict on a file with a number that must not be below `count`."""
+
+    def verdict(files: Files, count: int) -> list[str]:
+        found = int(files.get(name) or 0)
+        return [] if found >= count else [f"{found} {what}, not {count} at least"]
+
+    return verdict
+
+
+def _storm(files: Files, _count: int) -> list[str]:
+    """The verdict on forks up to the limit."""
+    words = files.get("tasks", "").split()
+    return [] if len(words) == 2 and int(words[1]) > 0 else ["the limit of tasks was never met"]
+
+
+def _crowd(files: Files, count: int) -> list[str]:
+    """The verdict on many tasks at once."""
+    words = files.get("tasks", "").split() or ["0"]
+    return [] if int(words[0]) >= count else [f"{words[0]} tasks at once, not {count}"]
+
+
+_MIXED = (
+    "begin stress-ng --quiet --cpu $cpus --cpu-method int64 --fork 2 --switch 2 --pipe 2 --futex 1 "
+    "--yield 2 --timeout {seconds}"
+)
+
+FAULTS = {
+    # The loader dies; the kernel must go on by itself.
+    "kill": Fault(
+        "begin hackbench --process --pipe --groups 2 --loops {count}\nsleep 1\nkill -9 $loader\nscx_wait disabled",
+        count=(400, 100),
+        killed=True,
+    ),
+    "hotplug": Fault(
+        f"{_MIXED}\ntoggle {{seconds}}",
+        (120, 10),
+        (60, 5),
+        verdict=_at_least("toggled", "times a CPU went off or on"),
+        controls=(("no CPU goes off", "toggled", "0"),),
+    ),
+    "fork-storm": Fault(
+        "storm {count} {seconds}\ntasks",
+        (60, 5),
+        (1000, 200),
+        verdict=_storm,
+        controls=(("the limit is not met", "tasks", "100 0"),),
+        memory=3072,
+    ),
+    "affinity": Fault(
+        f"{_MIXED} --affinity 2 --affinity-rand\nscatter {{seconds}}",
+        (60, 10),
+        (100, 15),
+        verdict=_at_least("scattered", "changes of affinity"),
+        controls=(("no affinity changes", "scattered", "0"),),
+    ),
+    # Longer than sched_ext's watchdog waits, which is 30 s at most.
+    "realtime": Fault(
+        f"{_MIXED}\n"
+        "for cpu in $(seq 0 $((cpus - 1))); do\n"
+        "\tbegin taskset $(printf %x $((1 << cpu))) chrt -f 50 "
+        "stress-ng --quiet --cpu 1 --cpu-method int64 --timeout {seconds}\n"
+        "done",
+        (40, 5),
+    ),
+    "tasks": Fault(
+        "begin hackbench --threads --groups $(({count} / 40)) --loops 5\nfinish 600\ntasks",
+        count=(10000, 2000),
+        verdict=_crowd,
+        controls=(("fewer tasks", "tasks", "1000 0"),),
+        memory=3072,
+    ),
+    "stress": Fault(
+        f"{_MIXED} --mutex 2 --sem 2 --nanosleep 2 --vfork 1 --exec 1 --affinity 1",
+        (600, 20),
+    ),
+    "fairness": Fault(
+        "shares 'nice -n 0' 'nice -n 0' {seconds}",
+        (20, 5),
+        verdict=_shares(1, 0.05),
+        controls=(
+            ("one spinner gets 10 % more", "shares", "0 0 1100 1000"),
+            ("one does not run", "shares", "0 0 1 0"),
+        ),
+    ),
+    "weights": Fault(
+        "shares 'nice -n 0' 'nice -n 5' {seconds}",
+        (20, 5),
+        verdict=_shares(NICE_0_OVER_5, 0.15),
+        controls=(
+            ("weights are ignored", "shares", "0 0 1000 1000"),
+            ("a weight of nice 4", "shares", "0 0 1024 423"),
+        ),
+    ),
+}
+
+
+def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
+    """The guest's script."""
+    scenario = fault.script.replace("{seconds}", str(fault.seconds[short]))
+    scenario = scenario.replace("{count}", str(fault.count[short]))
+    return "\n".join(
+        [
+            f"{schedulers.PROLOGUE}. /usr/lib/faults.sh",
+            f"scx_start {scheduler.command} || exit 0",
+            "scx_state >/out/states",
+            scenario,
+            "finish 180",
+            "scx_state >>/out/states",
+            # whatever schedules by now must still do so
+            "begin hackbench --process --pipe --groups 1 --loops 20",
+            "finish 60",
+            "scx_stop",
+            "scx_state >>/out/states",
+            "dmesg >/out/kernel",
+            "exit 0",
+        ]
+    )
+
+
+def _common(fault: Fault, scheduler: Scheduler, files: Files) -> list[str]:
+    """What is wrong of what all tests must hold."""
+    states = files.get("states", "").splitlines()
+    if len(states) != 3:
+        return ["the scheduler did not load" if not states else "the guest's script did not come to its end"]
+    wrong = []
+    if not states[0].startswith(f"enabled 1 {scheduler.ops}" if scheduler.ops else "disabled 0"):
+        wrong.append(f"in the beginning the state is '{states[0]}'")
+    if fault.killed and not states[1].startswith("disabled 1"):
+        wrong.append(f"after the loader was killed the state is '{states[1]}'")
+    if not fault.killed and states[1] != states[0]:
+        wrong.append(f"the state '{states[0]}' became '{states[1]}'")
+    if not states[2].startswith("disabled"):
+        wrong.append(f"in the end the state is '{states[2]}'")
+    wrong += [
+        match[0].strip() for line in files["kernel"].splitlines() if (match := _COMPLAINTS.search(line))
+    ]
+    wrong += [match[0].strip() for match in _EXIT.finditer(files.get("loader", ""))]
+    wrong += [f"a process did not end: {line}" for line in files["left"].splitlines()]
+    statuses = files["statuses"].split()
+    wrong += [f"a part of the load ended with status {status}" for status in statuses if status != "0"]
+    if not statuses:
+        wrong.append("no load was run")
+    return wrong
+
+
+def verdict(name: str, scheduler: Scheduler, files: Files, short: bool) -> list[str]:
+    """What is wrong, from a guest's files."""
+    fault = FAULTS[name]
+    return list(dict.fromkeys(_common(fault, scheduler, files) + fault.verdict(files, fault.count[short])))
+
+
+def controls(name: str, files: Files) -> list[tuple[str, Files]]:
+    """Changed files of a guest, and what was changed. Each must be condemned for it."""
+    states = files["states"].splitlines()
+    stall = "[   99.0] sched_ext: BPF scheduler disabled (runnable task stall)\n"
+    changes = [
+        ("a stall", "kernel", files["kernel"] + stall),
+        ("the loader tells an exit", "loader", files.get("loader", "") + "\nEXIT: runnable task stall\n"),
+        ("a task is lost", "left", files["left"] + "123 hackbench R\n"),
+        ("a part of the load fails", "statuses", files["statuses"] + "1\n"),
+        ("the scheduler was enabled again", "states", "\n".join([states[0], "enabled 2 other", *states[2:]])),
+        ("the scheduler stays", "states", "\n".join([*states[:2], "enabled 1 other"])),
+        *FAULTS[name].controls,
+    ]
+    return [(what, {**files, file: text}) for what, file, text in changes]

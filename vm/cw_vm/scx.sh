@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Functions of guests that run sched_ext schedulers; they are for busybox's sh.
+# Documentation/scheduler/sched-ext.rst tells what is in /sys/kernel/sched_ext.
+
+# A line: the state, how often a scheduler has been enabled since boot, and the scheduler's name.
+scx_state() {
+	if [ -d /sys/kernel/sched_ext ]; then
+		echo "$(cat /sys/kernel/sched_ext/state)" \
+			"$(cat /sys/kernel/sched_ext/enable_seq)" \
+			"$(cat /sys/kernel/sched_ext/root/ops 2>/dev/null)"
+	else
+		echo absent 0
+	fi
+}
+
+# scx_wait STATE: waits until that is the state, 60 s at most, or until the loader has ended.
+scx_wait() {
+	tenths=600
+	until [ "$(cat /sys/kernel/sched_ext/state 2>/dev/null)" = "$1" ]; do
+		kill -0 "$loader" 2>/dev/null || [ "$1" = disabled ] || return 1
+		[ $tenths -gt 0 ] || return 1
+		tenths=$((tenths - 1))
+		sleep 0.1
+	done
+}
+
+# scx_start COMMAND...: starts a scheduler and waits until it schedules; $loader is its process, and
+# what it says is appended to /out/loader. Without a command the kernel's scheduler goes on.
+scx_start() {
+	loader=
+	[ $# -gt 0 ] || return 0
+	"$@" >>/out/loader 2>&1 &
+	loader=$!
+	scx_wait enabled
+}
+
+# Ends the scheduler as a user does, and waits until the kernel's schedules again.
+scx_stop() {
+	[ -n "$loader" ] || return 0
+	kill -TERM "$loader" 2>/dev/null
+	wait "$loader"
+	scx_wait disabled
+}
