@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo: build, and run the first experiment.
-# make check: all tests, and a short make parity.
+# make check: all tests, short runs of make parity and make faults among them.
 # make bench: the engine's speed.
 # make record: coreward-record, beside target/release/coreward.
+# make live: coreward-live, the sched_ext scheduler and its shadow, likewise.
 # make parity: kernels' decisions, recorded in guests, against the policy's.
+# make bench-live: the kernel's scheduler, coreward's and published ones side by side in guests.
+# make faults: what coreward's scheduler must survive on a running kernel.
+# make effects: how features and tunables move migrations on a running kernel.
+# make kernels: on which of Debian's kernels coreward's scheduler loads.
 # make fidelity: published figures against simulated ones, and what carries the effects, into docs/fidelity.md.
 # make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
 # Each of them first sees that the tools that it needs are there (scripts/setup.sh).
@@ -25,14 +30,26 @@ check:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
+	$(MAKE) -C bpf check
 	$(CARGO) test --locked --workspace
 	python3 vm/tests/test_vm.py
 	rm -rf target/captures
 	vm/parity --short --files target/captures
+	cd crates/live && $(CARGO) fmt --check
+	cd crates/live && $(CARGO) clippy --locked --release --all-targets -- -D warnings
+	cd crates/live && $(CARGO) test --locked --release
+	$(MAKE) live
+	vm/shadow
+	vm/faults --short --test kill --test weights
 
 record:
 	@sh scripts/setup.sh record
 	$(MAKE) -C bpf install bindir=$(CURDIR)/target/release
+
+live:
+	@sh scripts/setup.sh live
+	cd crates/live && $(CARGO) build --locked --release
+	install -D -t target/release crates/live/target/release/coreward-live
 
 # Captures are kept in the cache directory (docs/parity.md); delete them to record anew.
 parity:
@@ -43,6 +60,18 @@ parity:
 bench:
 	@sh scripts/setup.sh build
 	$(CARGO) bench --locked -p coreward-engine
+
+# The published schedulers are built once, which takes a quarter of an hour (vm/README.md).
+bench-live: live
+	@sh scripts/setup.sh bench-live
+	$(CARGO) build --locked --release -p coreward
+	vm/peers
+	vm/bench-live
+
+faults effects kernels: live
+	@sh scripts/setup.sh bench-live
+	$(CARGO) build --locked --release -p coreward
+	vm/$@
 
 fidelity:
 	@sh scripts/setup.sh build
@@ -56,4 +85,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check bench record parity fidelity fuzz
+.PHONY: help demo check bench record live parity bench-live faults effects kernels fidelity fuzz

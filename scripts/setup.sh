@@ -4,8 +4,10 @@
 #   setup.sh build    building coreward
 #   setup.sh check    all tests, a short run of kernels under QEMU included
 #   setup.sh record   building the recorder of decisions
+#   setup.sh live     building the sched_ext scheduler
 #   setup.sh vm       booting kernels under QEMU
 #   setup.sh parity   recording kernels under all loads, on x86-64 and arm64
+#   setup.sh bench-live  building published schedulers, and running them and coreward's in guests
 # On Debian, root gets what is missing installed; everybody else is told what it is.
 set -eu
 
@@ -17,11 +19,16 @@ QEMU_MAJOR=10
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 case "${1:-}" in
-build | check | record | vm | parity) purpose=$1 ;;
+build | check | record | live | vm | parity | bench-live) purpose=$1 ;;
 *)
-	echo "usage: setup.sh build|check|record|vm|parity" >&2
+	echo "usage: setup.sh build|check|record|live|vm|parity|bench-live" >&2
 	exit 1
 	;;
+esac
+
+# The rust-version of crates/live/Cargo.toml, which is that of the scx crates.
+case $purpose in
+live | check | bench-live) RUST_MINOR=91 ;;
 esac
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -72,6 +79,14 @@ missing_to_record() {
 	pkg-config --exists libbpf zlib 2>/dev/null || echo "libbpf-dev libbpf with its headers"
 }
 
+# libbpf itself comes with its crate; bindgen loads libclang.
+missing_live() {
+	missing_to_build
+	have clang-19 || echo "clang-19 clang 19 with the BPF target"
+	have pkg-config || echo "pkg-config pkg-config"
+	pkg-config --exists libelf zlib 2>/dev/null || echo "libelf-dev libelf and zlib with their headers"
+}
+
 missing_to_boot() {
 	have python3 || echo "python3 Python 3"
 	have_qemu qemu-system-x86_64 || echo "qemu-system-x86 QEMU $QEMU_MAJOR or later for x86-64"
@@ -84,9 +99,16 @@ missing_loads() {
 	have stress-ng || echo "stress-ng stress-ng"
 }
 
-missing_more_loads() {
+missing_to_see_programs() {
+	have bpftool || echo "bpftool bpftool"
+}
+
+missing_benchmarks() {
 	have sysbench || echo "sysbench sysbench"
 	have perf || echo "linux-perf perf"
+}
+
+missing_for_arm64() {
 	have aarch64-linux-gnu-gcc || echo "gcc-aarch64-linux-gnu a C compiler for arm64"
 	have aarch64-linux-gnu-gcc || echo "libc6-dev-arm64-cross the headers of its C library"
 }
@@ -95,20 +117,31 @@ missing() {
 	case $purpose in
 	build) missing_to_build ;;
 	record) missing_to_record ;;
+	live) missing_live ;;
 	vm) missing_to_boot ;;
 	check)
 		missing_to_build
 		missing_to_lint
 		missing_to_record
+		missing_live
 		missing_to_boot
 		missing_loads
+		missing_to_see_programs
 		;;
 	parity)
 		missing_to_build
 		missing_to_record
 		missing_to_boot
 		missing_loads
-		missing_more_loads
+		missing_benchmarks
+		missing_for_arm64
+		;;
+	bench-live)
+		missing_live
+		missing_to_boot
+		missing_loads
+		missing_benchmarks
+		missing_to_see_programs
 		;;
 	esac | sort -u
 }
