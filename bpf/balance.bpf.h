@@ -160,6 +160,9 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 		if (went) {
 			moved++;
 			count_pull(this_cpu, env->idle == CW_NEWLY_IDLE);
+			/* which may be idle, and would not look */
+			if (dst != this_cpu)
+				scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
 		} else {
 			env->detached--;
 		}
