@@ -168,14 +168,18 @@ static inline void place_entity(struct eevdf_entity *se, s32 cpu, u32 weight, u6
 	se->deadline = se->vruntime + calc_delta_fair(slice, weight);
 }
 
-/* Notes the lag of a task that leaves `cpu`, at most two slices or a tick either way. */
-static inline void update_entity_lag(struct eevdf_entity *se, s32 cpu)
+/*
+ * Notes the lag of a task of `cpu`, at most two slices or a tick either way; returns
+ * by how much it is beyond that.
+ */
+static inline s64 update_entity_lag(struct eevdf_entity *se, s32 cpu)
 {
 	u64 slice = 2 * eevdf_slice();
 	s64 limit = calc_delta_fair(slice > sys.tick_ns ? slice : sys.tick_ns, se->weight);
 	s64 lag = avg_vruntime(queue_of(cpu)) - se->vruntime;
 
 	se->vlag = lag > limit ? limit : lag < -limit ? -limit : lag;
+	return lag - se->vlag;
 }
 
 /* The running task of `cpu` is `se` from now on. */
@@ -192,15 +196,25 @@ static inline void set_next_entity(struct eevdf_entity *se, s32 cpu, bool idle, 
 	q->resched = 0;
 }
 
-/* `cpu` switches away from `se`, the running task; notes its lag. */
+/*
+ * `cpu` switches away from `se`, the running task; notes its lag. If it kept the
+ * CPU for long because nothing could take it, as one that holds a spinlock does,
+ * then it would wait for that time as often as tasks wait here, in a crowd longer
+ * than RCU and sched_ext's watchdog do: what is beyond the limit of lag is forgiven.
+ */
 static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, u64 now)
 {
 	struct eevdf_queue *q = queue_of(cpu);
+	s64 beyond;
 
 	update_curr(q, now);
 	se->vruntime = q->curr_vruntime;
 	se->deadline = q->curr_deadline;
-	update_entity_lag(se, cpu);
+	beyond = update_entity_lag(se, cpu);
+	if (beyond < 0) {
+		se->vruntime += beyond;
+		se->deadline += beyond;
+	}
 	q->curr_weight = 0;
 }
 
