@@ -215,6 +215,11 @@ static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, u64 now)
 		se->vruntime += beyond;
 		se->deadline += beyond;
 	}
+	/* it may come back before another task is placed: in the same virtual time */
+	if (!q->weight) {
+		q->base = se->vruntime;
+		q->sum = 0;
+	}
 	q->curr_weight = 0;
 }
 
