@@ -124,14 +124,16 @@ CW_GLOBAL s32 account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u64
 static __noinline u32 detach_tasks(s32 this_cpu)
 {
 	struct cw_balance *env = env_of(this_cpu);
-	s32 src = env->src_cpu & CW_CPU_MASK;
+	s32 src = env->src_cpu & CW_CPU_MASK, dst = env->dst_cpu & CW_CPU_MASK;
 	struct eevdf_queue *q = queue_of(src);
 	struct task_struct *p;
 	u32 moved = 0;
 
+	/* what waits there would not be run */
+	if (offline[dst])
+		return 0;
 	bpf_for_each(scx_dsq, p, src, 0) {
 		struct live_task *t = lookup_task(p);
-		s32 dst = env->dst_cpu & CW_CPU_MASK;
 		u32 step;
 		bool went;
 
