@@ -24,7 +24,7 @@ struct live_task {
 	struct host_task host;
 	struct eevdf_entity se;
 	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
-	u32 pad;
+	u32 push_to; /* active balance, exec: 1 + the CPU that it goes to when it is queued next */
 	u64 woken_at; /* ns, 0 once it has run */
 };
 
@@ -157,16 +157,33 @@ static inline void sched_exec(s32 cpu, struct task_struct *p)
 		__sync_val_compare_and_swap(&balance_state_of(cpu)->push_to, 0, dst + 1);
 }
 
-/* Active balance: has the task, which ran on `cpu`, been asked for elsewhere? Then it goes there. */
-static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu, u64 enq_flags,
-			     u64 now)
+/*
+ * Active balance: has the running task of `cpu` been asked for elsewhere? Then it
+ * leaves the CPU. If the CPU runs none by now, nobody goes.
+ */
+static inline bool ask_to_leave(s32 cpu, struct task_struct *running)
 {
-	u32 *push_to = &balance_state_of(cpu)->push_to;
-	s32 dst;
+	u32 *push_to = &balance_state_of(cpu)->push_to, dst;
+	struct live_task *t;
 
 	if (!*push_to)
 		return false;
-	dst = (s32)__sync_lock_test_and_set(push_to, 0) - 1;
+	dst = __sync_lock_test_and_set(push_to, 0);
+	t = running ? lookup_task(running) : NULL;
+	if (!t)
+		return false;
+	t->push_to = dst;
+	running->scx.slice = 0;
+	return true;
+}
+
+/* Has the task been asked to leave `cpu`? Then it goes to where it was asked for. */
+static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu, u64 enq_flags,
+			     u64 now)
+{
+	s32 dst = (s32)t->push_to - 1;
+
+	t->push_to = 0;
 	if (dst < 0 || is_migration_disabled(p) || !cpumask_test_cpu(dst, &t->host.allowed) ||
 	    offline[dst & CW_CPU_MASK])
 		return false;
@@ -232,7 +249,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	/* a task that may run on one CPU only has not been placed */
 	if (enq_flags & SCX_ENQ_WAKEUP && !t->woken_at)
 		t->woken_at = now;
-	if (!(enq_flags & SCX_ENQ_WAKEUP) && push_away(t, p, cpu, enq_flags, now))
+	if (push_away(t, p, cpu, enq_flags, now))
 		return;
 	/* a CPU on its way down lets go of what it finds there; a task alone goes on */
 	if (offline[cpu & CW_CPU_MASK] || enq_flags & SCX_ENQ_LAST || claim_idle_cpu(cpu)) {
@@ -305,10 +322,8 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		if (prev)
 			sched_exec(cpu, prev);
 	}
-	if (prev && balance->push_to) {
-		prev->scx.slice = 0;
+	if (ask_to_leave(cpu, prev))
 		return;
-	}
 	if (prev)
 		update_curr(q, scx_bpf_now());
 	if (has_waiting(cpu) && !(prev && protect_curr(q)) && pick_eevdf(cpu, prev))
@@ -370,6 +385,7 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 		queue_leave(&t->se);
 	}
 	t->se.cpu = -1;
+	t->push_to = 0;
 	host_dequeue_task(&t->host, scx_bpf_now(), deq_flags & SCX_DEQ_SLEEP);
 }
 
