@@ -14,6 +14,11 @@ from .schedulers import Scheduler
 
 FUNCTIONS = Path(__file__).with_name("faults.sh")
 
+COMMAND_LINE = "transparent_hugepage=never"
+"""For the guests' kernels. khugepaged copies 2 MB as an RCU reader, of nice 19: on one of eight emulated
+CPUs that are busy with tasks of nice 0 it would take a minute, and RCU complains after 21 s, under any
+scheduler that honours weights."""
+
 Files = dict[str, str]
 """What a guest wrote, by the files' names."""
 
