@@ -4,6 +4,7 @@
 Every verdict is tried on changed files too, which it must condemn.
 """
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -167,6 +168,16 @@ FAULTS = {
 }
 
 
+# Tasks that run on an idle guest when coreward's loader reads how many it counts: itself, perhaps a
+# kernel thread.
+_IDLE_TASKS = 2
+
+
+def _counts(fault: Fault, scheduler: Scheduler) -> bool:
+    """Whether the scheduler is there in the end to say how many tasks it counts on each CPU."""
+    return scheduler.name == schedulers.COREWARD and not fault.killed
+
+
 def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
     """The guest's script."""
     scenario = fault.script.replace("{seconds}", str(fault.seconds[short]))
@@ -178,6 +189,7 @@ def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
             "scx_state >/out/states",
             scenario,
             "finish 180",
+            *(["coreward-live top --json >/out/counted"] if _counts(fault, scheduler) else []),
             "scx_state >>/out/states",
             # whatever schedules by now must still do so
             "begin hackbench --process --pipe --groups 1 --loops 20",
@@ -213,7 +225,16 @@ def _common(fault: Fault, scheduler: Scheduler, files: Files) -> list[str]:
     wrong += [f"a part of the load ended with status {status}" for status in statuses if status != "0"]
     if not statuses:
         wrong.append("no load was run")
-    return wrong
+    return wrong + (_counted(files["counted"]) if _counts(fault, scheduler) else [])
+
+
+def _counted(statistics: str) -> list[str]:
+    """Whether the scheduler still counts tasks of the load after it has ended, or has lost count."""
+    if not statistics:
+        return ["it does not tell how many tasks it counts"]
+    cpus = json.loads(statistics)["metrics"]["cpus"]
+    counted = {cpu: found["nr_running"] for cpu, found in cpus.items() if found["nr_running"]}
+    return [f"of no load it counts {counted}, by CPU"] if sum(counted.values()) > _IDLE_TASKS else []
 
 
 def verdict(name: str, scheduler: Scheduler, files: Files, short: bool) -> list[str]:
@@ -235,4 +256,8 @@ def controls(name: str, files: Files) -> list[tuple[str, Files]]:
         ("the scheduler stays", "states", "\n".join([*states[:2], "enabled 1 other"])),
         *FAULTS[name].controls,
     ]
+    if "counted" in files:
+        counts = json.loads(files["counted"])
+        counts["metrics"]["cpus"]["1"]["nr_running"] += _IDLE_TASKS + 1
+        changes.append(("tasks that have ended are counted", "counted", json.dumps(counts)))
     return [(what, {**files, file: text}) for what, file, text in changes]

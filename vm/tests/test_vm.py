@@ -224,6 +224,16 @@ class Schedulers(unittest.TestCase):
             for what, changed in controls:
                 self.assertNotEqual(faults.verdict(name, self.BPFLAND, changed, False), [], f"{name}: {what}")
 
+    def test_counts_of_tasks_that_have_ended(self) -> None:
+        coreward = Scheduler(schedulers.COREWARD, "coreward-live live", ())
+        files = {name: text.replace("bpfland", "coreward") for name, text in self.FILES.items()}
+        for counts, right in (([1, 0], True), ([0, (1 << 32) - 1], False), ([2, 2], False)):
+            cpus = {str(cpu): {"nr_running": count} for cpu, count in enumerate(counts)}
+            files["counted"] = json.dumps({"metrics": {"cpus": cpus}})
+            self.assertEqual(not faults.verdict("stress", coreward, files, False), right, counts)
+            for what, changed in faults.controls("stress", files):
+                self.assertNotEqual(faults.verdict("stress", coreward, changed, False), [], what)
+
     def test_a_log_with_a_stall(self) -> None:
         stall = f'[  40.0] sched_ext: BPF scheduler "{self.NAME}" disabled (runnable task stall)\n'
         wrong = faults.verdict("stress", self.BPFLAND, {**self.FILES, "kernel": stall}, False)
