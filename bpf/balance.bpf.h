@@ -24,6 +24,7 @@ struct cw_periodic periodic_walk[CW_MAX_CPUS];
 /* When each CPU's domains are to be balanced, and what it has to do for that in its next dispatch. */
 struct balance_state {
 	u64 next_balance; /* the tick at which the first of its domains is due */
+	u64 next_rescue; /* the tick from which it looks for a waiting task that starves */
 	u32 due; /* balance them */
 	u32 exec; /* ask where its running task is to go, which has begun another program */
 	u32 push_to; /* active balance, exec: 1 + the CPU that its running task is to go to */

@@ -306,6 +306,33 @@ static inline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
+/* A task that has waited for so long runs, whatever the others are owed: sched_ext's watchdog waits for 30 s. */
+#define STARVING_NS 10000000000ULL
+
+/*
+ * Among many tasks of a greater weight one of SCHED_IDLE, or of nice 19, would be
+ * eligible again only in minutes. One that starves goes to the local queue of `cpu`.
+ */
+static __noinline bool rescue_starving(s32 cpu)
+{
+	u64 *next = &balance_state_of(cpu)->next_rescue, now = bpf_jiffies64();
+	struct task_struct *p;
+
+	if (now < *next)
+		return false;
+	*next = now + STARVING_NS / 10 / sys.tick_ns;
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (now - p->scx.runnable_at < STARVING_NS / sys.tick_ns || !may_run_here(p, cpu))
+			continue;
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
+			/* there may be more */
+			*next = now + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct balance_state *balance = balance_state_of(cpu);
@@ -326,7 +353,8 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev)
 		update_curr(q, scx_bpf_now());
-	if (has_waiting(cpu) && !(prev && protect_curr(q)) && pick_eevdf(cpu, prev))
+	if (has_waiting(cpu) && !(prev && protect_curr(q)) &&
+	    (rescue_starving(cpu) || pick_eevdf(cpu, prev)))
 		return;
 	if (prev)
 		prev->scx.slice = eevdf_slice();

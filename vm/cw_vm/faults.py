@@ -143,6 +143,13 @@ FAULTS = {
         controls=(("fewer tasks", "tasks", "1000 0"),),
         memory=3072,
     ),
+    # Longer than the watchdog waits. To the SCHED_IDLE task EEVDF owes 3 ms of each minute.
+    "starve": Fault(
+        "begin taskset 2 stress-ng --quiet --cpu {count} --cpu-method int64 --timeout {seconds}\n"
+        "begin taskset 2 chrt -i 0 stress-ng --quiet --cpu 1 --cpu-method int64 --timeout {seconds}",
+        (60, 45),
+        (60, 60),
+    ),
     "stress": Fault(
         f"{_MIXED} --mutex 2 --sem 2 --nanosleep 2 --vfork 1 --exec 1 --affinity 1",
         (600, 20),
