@@ -5,9 +5,8 @@
  * in the order of the queue and moves those that go.
  *
  * Who pulls holds the runqueue lock of its own CPU, not that of the task. So a
- * task may wake, run elsewhere or sleep while it is moved. It is accounted
- * before, and if it is not there any more when it is to be moved, then the CPU
- * on which it is next queued or run sets that right (host_enqueue_task()).
+ * task may have run elsewhere, or sleep, when it is to be moved: then it is not
+ * moved, and only if it is, is it accounted.
  */
 #ifndef CW_BALANCE_BPF_H
 #define CW_BALANCE_BPF_H
@@ -110,15 +109,13 @@ CW_GLOBAL bool lb_periodic_account(s32 cpu, u32 moved)
 	return moved;
 }
 
-/* Takes a waiting task off the queue's sums and the host's counters of `src`, to those of `dst`. */
+/* The task has been moved from the queue of `src`: takes it off the sums, and the host's counters to `dst`. */
 CW_GLOBAL s32 account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u64 now)
 {
-	update_entity_lag(&t->se, src);
+	if (t->se.cpu == src)
+		update_entity_lag(&t->se, src);
 	queue_leave(&t->se);
-	t->se.cpu = -1;
-	host_enqueue_task(&t->host, dst, now);
-	place_entity(&t->se, dst, t->host.policy.weight, eevdf_slice());
-	return dst;
+	return host_enqueue_task(&t->host, dst, now);
 }
 
 /* Offers the tasks that wait for env->src_cpu; returns how many went to env->dst_cpu. */
@@ -126,7 +123,6 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 {
 	struct cw_balance *env = env_of(this_cpu);
 	s32 src = env->src_cpu & CW_CPU_MASK, dst = env->dst_cpu & CW_CPU_MASK;
-	struct eevdf_queue *q = queue_of(src);
 	struct task_struct *p;
 	u32 moved = 0;
 
@@ -142,7 +138,7 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 			continue;
 		if (cache_aware())
 			task_cache_cpu(&t->host.policy, lookup_process(p));
-		if (entity_eligible(q, t->se.vruntime))
+		if (may_run(&t->se, src))
 			t->host.policy.flags &= ~(u32)CW_TASK_INELIGIBLE;
 		else
 			t->host.policy.flags |= CW_TASK_INELIGIBLE;
@@ -151,24 +147,24 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 			break;
 		if (step != CW_DETACH_TAKE)
 			continue;
-		account_move(t, src, dst, env->now);
 		if (dst == this_cpu && env->idle == CW_NEWLY_IDLE) {
 			/* it is what runs next */
 			went = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 		} else {
-			queue_join(&t->se, dst);
-			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, (u64)t->se.deadline);
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER,
+						   moved_deadline(dst, t->host.policy.weight));
 			went = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, dst, 0);
 		}
-		if (went) {
-			moved++;
-			count_pull(this_cpu, env->idle == CW_NEWLY_IDLE);
-			/* which may be idle, and would not look */
-			if (dst != this_cpu)
-				scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
-		} else {
+		if (!went) {
 			env->detached--;
+			continue;
 		}
+		moved++;
+		account_move(t, src, dst, env->now);
+		count_pull(this_cpu, env->idle == CW_NEWLY_IDLE);
+		/* which may be idle, and would not look */
+		if (dst != this_cpu)
+			scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
 	}
 	return moved;
 }

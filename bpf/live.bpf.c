@@ -188,9 +188,9 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 	    offline[dst & CW_CPU_MASK])
 		return false;
 	account_move(t, cpu, dst, now);
-	queue_join(&t->se, dst);
 	count_pull(bpf_get_smp_processor_id(), false);
-	scx_bpf_dsq_insert_vtime(p, dst, eevdf_slice(), (u64)t->se.deadline, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, dst, eevdf_slice(), moved_deadline(dst, t->host.policy.weight),
+				 enq_flags);
 	scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
 	return true;
 }
@@ -219,16 +219,15 @@ static inline void resched_curr_lazy(s32 cpu)
 /* Is no eligible task that waits for `cpu` to run before `se`, which is about to wait there, too? */
 static inline bool is_best(const struct eevdf_entity *se, s32 cpu)
 {
-	struct eevdf_queue *q = queue_of(cpu);
 	struct task_struct *p;
 	u32 asked = 0;
 
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct live_task *t = lookup_task(p);
 
-		if (asked++ == PICK_MAX || !t || t->se.deadline >= se->deadline)
+		if (asked++ == PICK_MAX || !t || (s64)p->scx.dsq_vtime >= se->deadline)
 			break;
-		if (entity_eligible(q, t->se.vruntime))
+		if (may_run(&t->se, cpu))
 			return false;
 	}
 	return true;
@@ -295,9 +294,9 @@ static inline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 
 		if (asked++ == PICK_MAX)
 			break;
-		if (!t || !may_run_here(p, cpu) || !entity_eligible(q, t->se.vruntime))
+		if (!t || !may_run_here(p, cpu) || !may_run(&t->se, cpu))
 			continue;
-		if (curr_eligible && q->curr_deadline < t->se.deadline)
+		if (curr_eligible && q->curr_deadline < (s64)p->scx.dsq_vtime)
 			return false;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			return true;
@@ -408,8 +407,8 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!t)
 		return;
-	if (t->se.queue >= 0) {
-		update_entity_lag(&t->se, t->se.queue);
+	if (queue_cpu(&t->se) >= 0) {
+		update_entity_lag(&t->se, queue_cpu(&t->se));
 		queue_leave(&t->se);
 	}
 	t->se.cpu = -1;
@@ -500,7 +499,6 @@ s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_a
 
 	if (!t)
 		return -ENOMEM;
-	t->se.queue = -1;
 	t->se.cpu = -1;
 	t->ran_on = -1;
 	host_init_task(&t->host, p, args->fork);

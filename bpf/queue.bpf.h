@@ -14,6 +14,10 @@
  * Virtual time is counted from `base`, which moves to V only while nothing
  * waits, so that other CPUs may take off waiting tasks without a lock. The sums
  * have room for 19 hours of virtual time without such a moment.
+ *
+ * CPUs have virtual times of their own, which may be minutes apart. So a task's
+ * place in them is changed only under the lock of the runqueue that it is on. Who
+ * pulls a task takes it off the sums and no more: the CPU that runs it places it.
  */
 #ifndef CW_QUEUE_BPF_H
 #define CW_QUEUE_BPF_H
@@ -25,10 +29,10 @@ struct eevdf_entity {
 	s64 vruntime;
 	s64 deadline;
 	s64 vlag; /* lag when it last left a queue, in virtual ns */
+	s64 key; /* vruntime - base as it is in the sums */
+	u64 joined; /* 1 + the CPU in whose sums it is, or 0; above these 32 bits, how often it has joined */
 	u32 weight; /* with which it is in the sums of its queue */
 	s32 cpu; /* in whose virtual time vruntime and deadline are, or -1: it is to be placed anew */
-	s32 queue; /* CPU in whose sums it is, or -1 */
-	u32 pad;
 };
 
 /* One CPU's queue. The running task is not in the sums. */
@@ -103,6 +107,15 @@ static inline bool entity_eligible(const struct eevdf_queue *q, s64 vruntime)
 }
 
 /*
+ * May a task that waits for `cpu` run there by its lag? One that was moved there
+ * and is in another virtual time may: for that it was moved.
+ */
+static inline bool may_run(const struct eevdf_entity *se, s32 cpu)
+{
+	return se->cpu != cpu || entity_eligible(queue_of(cpu), se->vruntime);
+}
+
+/*
  * Charges the running task for its time until `now`. True if its request is
  * served; then it has a new one.
  */
@@ -120,27 +133,37 @@ static inline bool update_curr(struct eevdf_queue *q, u64 now)
 	return true;
 }
 
-/* Adds a waiting task to the sums of `cpu`. */
+/* Adds a waiting task, which is in no sums, to those of `cpu`. */
 static inline void queue_join(struct eevdf_entity *se, s32 cpu)
 {
 	struct eevdf_queue *q = queue_of(cpu);
 
-	se->queue = cpu;
-	__sync_fetch_and_add(&q->sum, (se->vruntime - q->base) * se->weight);
+	se->key = se->vruntime - q->base;
+	__sync_fetch_and_add(&q->sum, se->key * se->weight);
 	__sync_fetch_and_add(&q->weight, se->weight);
+	/* from here on others may take it off */
+	__sync_lock_test_and_set(&se->joined, ((se->joined >> 32) + 1) << 32 | (u32)(cpu + 1));
 }
 
-/* Takes a task off the sums that it is in: whoever comes first does it. */
+/* The CPU in whose sums the task is, or -1. */
+static inline s32 queue_cpu(const struct eevdf_entity *se)
+{
+	return (s32)(u32)se->joined - 1;
+}
+
+/* Takes a task off the sums that it is in, by exactly what it added: whoever comes first does it. */
 static inline void queue_leave(struct eevdf_entity *se)
 {
-	s32 cpu = __sync_lock_test_and_set(&se->queue, -1);
+	u64 joined = __sync_fetch_and_add(&se->joined, 0);
+	s64 key = se->key, weight = se->weight;
 	struct eevdf_queue *q;
 
-	if (cpu < 0)
+	if (!(u32)joined ||
+	    __sync_val_compare_and_swap(&se->joined, joined, joined >> 32 << 32) != joined)
 		return;
-	q = queue_of(cpu);
-	__sync_fetch_and_add(&q->sum, -((se->vruntime - q->base) * se->weight));
-	__sync_fetch_and_add(&q->weight, -(s64)se->weight);
+	q = queue_of((s32)(u32)joined - 1);
+	__sync_fetch_and_add(&q->sum, -(key * weight));
+	__sync_fetch_and_add(&q->weight, -weight);
 }
 
 /*
@@ -153,10 +176,8 @@ static inline void place_entity(struct eevdf_entity *se, s32 cpu, u32 weight, u6
 	struct eevdf_queue *q = queue_of(cpu);
 	s64 total = q->weight + q->curr_weight, lag = 0;
 
-	if (!q->weight) {
+	if (!q->weight)
 		q->base = avg_vruntime(q);
-		q->sum = 0;
-	}
 	if (sched_feat(&sys, CW_FEAT_PLACE_LAG) && total > 0 && se->vlag) {
 		s64 scaled = se->vlag * (total + weight);
 
@@ -166,6 +187,12 @@ static inline void place_entity(struct eevdf_entity *se, s32 cpu, u32 weight, u6
 	se->weight = weight;
 	se->vruntime = avg_vruntime(q) - lag;
 	se->deadline = se->vruntime + calc_delta_fair(slice, weight);
+}
+
+/* Where a task that is moved to `cpu` waits among the deadlines there. */
+static inline u64 moved_deadline(s32 cpu, u32 weight)
+{
+	return (u64)(avg_vruntime(queue_of(cpu)) + calc_delta_fair(eevdf_slice(), weight));
 }
 
 /*
@@ -216,10 +243,8 @@ static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, u64 now)
 		se->deadline += beyond;
 	}
 	/* it may come back before another task is placed: in the same virtual time */
-	if (!q->weight) {
+	if (!q->weight)
 		q->base = se->vruntime;
-		q->sum = 0;
-	}
 	q->curr_weight = 0;
 }
 

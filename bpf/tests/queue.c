@@ -24,7 +24,7 @@ static void begin(void)
 	sys.tunable[CW_TUNE_base_slice_ns] = SLICE;
 	sys.tick_ns = 4 * MS;
 	for (int i = 0; i < 3; i++)
-		task[i].cpu = task[i].queue = -1;
+		task[i].cpu = -1;
 }
 
 /* Places a task and lets it wait. */
@@ -89,11 +89,31 @@ static void test_sums(void)
 	enqueue(0);
 	CHECK_EQ(q->weight, 2048);
 	CHECK_EQ(q->sum, SLICE * 1024);
+	CHECK_EQ(queue_cpu(&task[0]), 0);
+	/* as when another CPU takes it off while it is placed anew */
+	task[0].vruntime = 100000 * MS;
 	queue_leave(&task[0]);
 	queue_leave(&task[0]);
+	CHECK_EQ(queue_cpu(&task[0]), -1);
 	queue_leave(&task[1]);
 	CHECK_EQ(q->weight, 0);
 	CHECK_EQ(q->sum, 0);
+}
+
+/* A task that was moved here waits for no lag, and behind a slice of V; one of this CPU's does. */
+static void test_moved(void)
+{
+	begin();
+	enqueue(0);
+	enqueue(1);
+	run(0, 0, SLICE);
+	enqueue(0);
+	CHECK(!may_run(&task[0], 0));
+	CHECK(may_run(&task[1], 0));
+	task[2].cpu = 1;
+	task[2].vruntime = 100000 * MS;
+	CHECK(may_run(&task[2], 0));
+	CHECK_EQ(moved_deadline(0, 1024), SLICE / 2 + SLICE);
 }
 
 int main(void)
@@ -101,5 +121,6 @@ int main(void)
 	test_long_run();
 	test_alone();
 	test_sums();
+	test_moved();
 	return test_report("queue");
 }
