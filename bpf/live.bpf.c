@@ -324,11 +324,11 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 /* sched_yield. A task that nobody waits for goes on, without a switch. */
 bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to)
 {
-	s32 cpu = scx_bpf_task_cpu(from);
+	struct eevdf_queue *q = queue_of(scx_bpf_task_cpu(from));
 
-	if (to || !has_waiting(cpu))
+	if (to || !q->weight)
 		return false;
-	forfeit_request(queue_of(cpu), scx_bpf_now());
+	forfeit_request(q, scx_bpf_now());
 	from->scx.slice = 0;
 	return false;
 }
