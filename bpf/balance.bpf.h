@@ -203,7 +203,7 @@ static __noinline void sched_balance_newidle(s32 cpu)
 	u64 now = scx_bpf_now(), start;
 	u32 level;
 
-	if (lb_newidle_begin(cpu, now, bpf_get_prandom_u32())) {
+	if (lb_newidle_begin(cpu, now, host_random(cpu))) {
 		/* the clock above stands still while the CPU schedules; this one has another origin */
 		start = bpf_ktime_get_ns();
 		/* the CPU's averages are brought up to date before others read them */

@@ -37,7 +37,7 @@ struct host_cpu {
 	u64 clock_task; /* ns until which clock_pelt was worked out */
 	u64 clock_pelt; /* the clock of its averages: update_rq_clock_pelt() */
 	u32 curr; /* the process of the task that it runs, if the host follows that task; else 0 */
-	u32 pad;
+	u32 random; /* state of its dice */
 };
 
 struct host_cpu host_cpu[CW_MAX_CPUS];
@@ -79,6 +79,16 @@ static const u32 sched_prio_to_weight[40] = {
 static inline struct host_cpu *host_cpu_of(s32 cpu)
 {
 	return &host_cpu[cpu & CW_CPU_MASK];
+}
+
+/* A random number for the policy's dice. The kernel's own take a hundred and fifty instructions. */
+static inline u32 host_random(s32 cpu)
+{
+	struct host_cpu *c = host_cpu_of(cpu);
+
+	/* a linear congruential generator (Numerical Recipes, ranqd1): its high bits are the good ones */
+	c->random = c->random * 1664525 + 1013904223;
+	return c->random;
 }
 
 /* Moves the clock of the CPU's averages to `now`. */

@@ -112,7 +112,7 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 		.task_cpu = t->host.cpu,
 		.wake_flags = (u32)wake_flags,
 		.in_task = !(current->flags & PF_IDLE),
-		.random = bpf_get_prandom_u32(),
+		.random = host_random(this_cpu),
 		.now = scx_bpf_now(),
 	};
 	cpu = select_task_rq_fair(&sys, &w, d);
@@ -201,7 +201,9 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 /*
  * Takes `cpu` from its running task, in a kernel of the lazy preemption model as
  * the fair class does it there: not at once, but when the task leaves the kernel,
- * at the latest at its next tick. Kernels that do not offer that leave the tick.
+ * at the latest at its next tick. Kernels that do not offer that leave the tick:
+ * to have the task go when it next wakes another was tried, and made hackbench
+ * half as slow again without a shorter tail of latencies.
  */
 static inline void resched_curr_lazy(s32 cpu)
 {
@@ -359,6 +361,18 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		prev->scx.slice = eevdf_slice();
 	else
 		sched_balance_newidle(cpu);
+}
+
+/* sched_yield. A task that nobody waits for goes on, without a switch. */
+bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct eevdf_queue *q = queue_of(scx_bpf_task_cpu(from));
+
+	if (to || !q->weight)
+		return false;
+	forfeit_request(q, scx_bpf_now());
+	from->scx.slice = 0;
+	return false;
 }
 
 void BPF_STRUCT_OPS(live_running, struct task_struct *p)
@@ -538,6 +552,7 @@ SCX_OPS_DEFINE(live_ops,
 	       .select_cpu = (void *)live_select_cpu,
 	       .enqueue = (void *)live_enqueue,
 	       .dispatch = (void *)live_dispatch,
+	       .yield = (void *)live_yield,
 	       .running = (void *)live_running,
 	       .stopping = (void *)live_stopping,
 	       .quiescent = (void *)live_quiescent,

@@ -133,6 +133,16 @@ static inline bool update_curr(struct eevdf_queue *q, u64 now)
 	return true;
 }
 
+/* The running task yields: it forfeits what is left of its request, unless it has had more than its share. */
+static inline void forfeit_request(struct eevdf_queue *q, u64 now)
+{
+	update_curr(q, now);
+	if (!entity_eligible(q, q->curr_vruntime))
+		return;
+	q->curr_vruntime = q->curr_deadline;
+	q->curr_deadline += calc_delta_fair(eevdf_slice(), q->curr_weight);
+}
+
 /* Adds a waiting task, which is in no sums, to those of `cpu`. */
 static inline void queue_join(struct eevdf_entity *se, s32 cpu)
 {

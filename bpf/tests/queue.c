@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* EEVDF's arithmetic (queue.bpf.h), natively: virtual times that can be worked out by hand. */
+/*
+ * EEVDF's arithmetic (queue.bpf.h), natively: virtual times that can be worked out by
+ * hand. For tasks of nice 0 virtual time is real time.
+ */
 #include <string.h>
 
 #include "../../policy/tests/test.h"
@@ -10,6 +13,9 @@
 #define SLICE (3 * MS)
 /* the most that lag may be: two slices, or a tick */
 #define LIMIT (6 * MS)
+#define NICE_5 335
+/* of a task of nice 5, in its virtual time: 3 ms * 1024 / 335, rounded down */
+#define NICE_5_SLICE 9170149
 
 static struct eevdf_entity task[3];
 
@@ -20,7 +26,8 @@ static void begin(void)
 	memset(eevdf_queue, 0, sizeof(eevdf_queue));
 	memset(task, 0, sizeof(task));
 	sys.nr_cpus = 1;
-	sys.features = 1ULL << CW_FEAT_PLACE_LAG;
+	sys.features = 1ULL << CW_FEAT_PLACE_LAG | 1ULL << CW_FEAT_RUN_TO_PARITY |
+		       1ULL << CW_FEAT_WAKEUP_PREEMPTION;
 	sys.tunable[CW_TUNE_base_slice_ns] = SLICE;
 	sys.tick_ns = 4 * MS;
 	for (int i = 0; i < 3; i++)
@@ -116,8 +123,134 @@ static void test_moved(void)
 	CHECK_EQ(moved_deadline(0, 1024), SLICE / 2 + SLICE);
 }
 
+/* The CPU switches to the task. */
+static void start(int i, s64 now)
+{
+	enqueue(i);
+	queue_leave(&task[i]);
+	set_next_entity(&task[i], 0, false, (u64)now);
+}
+
+/* It runs for 1 ms: V of two equal tasks moves by half of that, and it is not eligible any more. */
+static void test_two_equal_tasks(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	start(0, 100 * MS);
+	enqueue(1);
+	CHECK_EQ(avg_vruntime(q), 0);
+	CHECK(!update_curr(q, 101 * MS));
+	CHECK_EQ(q->curr_vruntime, MS);
+	CHECK_EQ(avg_vruntime(q), MS / 2);
+	CHECK(entity_eligible(q, task[1].vruntime));
+	CHECK(!entity_eligible(q, q->curr_vruntime));
+	put_prev_entity(&task[0], 0, 101 * MS);
+	CHECK_EQ(task[0].vruntime, MS);
+	CHECK_EQ(task[0].deadline, SLICE);
+}
+
+/* V is nearer to the heavier task: (0 * 1024 + 1.024 ms * 335) / 1359, rounded down. */
+static void test_weights(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	enqueue(0);
+	place_entity(&task[1], 0, NICE_5, SLICE);
+	CHECK_EQ(task[1].deadline, NICE_5_SLICE);
+	start(1, 0);
+	CHECK(!update_curr(q, 335000));
+	CHECK_EQ(q->curr_vruntime, 1024000);
+	CHECK_EQ(avg_vruntime(q), 1024000LL * NICE_5 / 1359);
+	CHECK_EQ(calc_delta_real(1024000, NICE_5), 335000);
+}
+
+/* A request of 3 ms is served after 3 ms; the next one begins there. */
+static void test_request(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	start(0, 0);
+	CHECK(protect_curr(q));
+	CHECK(!update_curr(q, SLICE - 1));
+	CHECK(update_curr(q, SLICE + 5));
+	CHECK_EQ(q->curr_deadline, 2 * SLICE + 5);
+	CHECK(!protect_curr(q));
+}
+
+/* Who yields loses the rest of the request; again at once, it has nothing to lose. */
+static void test_yield(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	start(0, 0);
+	enqueue(1);
+	forfeit_request(q, 0);
+	CHECK_EQ(q->curr_vruntime, SLICE);
+	CHECK_EQ(q->curr_deadline, 2 * SLICE);
+	CHECK(!protect_curr(q));
+	CHECK(!entity_eligible(q, q->curr_vruntime));
+	forfeit_request(q, MS);
+	CHECK_EQ(q->curr_vruntime, SLICE + MS);
+	CHECK_EQ(q->curr_deadline, 2 * SLICE);
+}
+
+/* A task that leaves with a lag is given it again, scaled by what its weight does to V. */
+static void test_lag(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	start(0, 0);
+	enqueue(1);
+	update_curr(q, MS);
+	update_entity_lag(&task[1], 0);
+	CHECK_EQ(task[1].vlag, MS / 2);
+	queue_leave(&task[1]);
+	CHECK_EQ(avg_vruntime(q), MS);
+	task[1].cpu = -1;
+	enqueue(1);
+	CHECK_EQ(task[1].vruntime, 0);
+	CHECK_EQ(avg_vruntime(q), MS / 2);
+	/* without PLACE_LAG it comes at V */
+	queue_leave(&task[1]);
+	sys.features &= ~(1ULL << CW_FEAT_PLACE_LAG);
+	task[1].cpu = -1;
+	enqueue(1);
+	CHECK_EQ(task[1].vruntime, MS);
+}
+
+/* A waking task preempts one that has had more than its share, and an idle one always. */
+static void test_preempt(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	start(0, 0);
+	enqueue(1);
+	CHECK(!check_preempt(&task[1], 0, false, 0));
+	CHECK(check_preempt(&task[1], 0, false, 1));
+	sys.features &= ~(1ULL << CW_FEAT_WAKEUP_PREEMPTION);
+	CHECK(!check_preempt(&task[1], 0, false, 1));
+	begin();
+	start(0, 0);
+	q->curr_idle = true;
+	enqueue(1);
+	CHECK(check_preempt(&task[1], 0, false, 0));
+	CHECK(!check_preempt(&task[1], 0, true, 0));
+}
+
 int main(void)
 {
+	test_two_equal_tasks();
+	test_weights();
+	test_request();
+	test_yield();
+	test_lag();
+	test_preempt();
 	test_long_run();
 	test_alone();
 	test_sums();
