@@ -492,6 +492,8 @@ void BPF_STRUCT_OPS(live_exit, struct scx_exit_info *info)
 	UEI_RECORD(uei, info);
 }
 
+#include "dump.bpf.h"
+
 SCX_OPS_DEFINE(live_ops,
 	       .select_cpu = (void *)live_select_cpu,
 	       .enqueue = (void *)live_enqueue,
@@ -509,6 +511,9 @@ SCX_OPS_DEFINE(live_ops,
 	       .set_cpumask = (void *)live_set_cpumask,
 	       .init_task = (void *)live_init_task,
 	       .disable = (void *)live_disable,
+	       .dump = (void *)live_dump,
+	       .dump_cpu = (void *)live_dump_cpu,
+	       .dump_task = (void *)live_dump_task,
 	       .init = (void *)live_init,
 	       .exit = (void *)live_exit,
 	       .flags = SCX_OPS_ALLOW_QUEUED_WAKEUP | SCX_OPS_ENQ_LAST,
