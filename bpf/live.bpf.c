@@ -38,6 +38,9 @@ struct {
 /* A wakeup has taken the CPU, which was idle: until it runs something, nobody else may. */
 u32 claimed[CW_MAX_CPUS];
 /* It is on its way down, or down. */
+#define OFFLINE 1
+/* It was down when the machine was looked at, so that it is not known where it sits. */
+#define UNPLACED 2
 u32 offline[CW_MAX_CPUS];
 /* The idle tasks, as wakers. */
 struct cw_task swapper[CW_MAX_CPUS];
@@ -419,7 +422,7 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 	struct task_struct *p;
 	s32 other;
 
-	offline[cpu & CW_CPU_MASK] = 1;
+	offline[cpu & CW_CPU_MASK] = OFFLINE;
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
 	bpf_for_each(scx_dsq, p, cpu, 0)
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_GLOBAL, 0);
@@ -428,8 +431,13 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 			scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
 }
 
+/* User space looks at the machine anew for a CPU that it has not seen yet. */
 void BPF_STRUCT_OPS(live_cpu_online, s32 cpu)
 {
+	if (offline[cpu & CW_CPU_MASK] == UNPLACED) {
+		scx_bpf_exit(SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG, "CPU %d is new", cpu);
+		return;
+	}
 	offline[cpu & CW_CPU_MASK] = 0;
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, -1);
 }
