@@ -38,6 +38,9 @@ struct {
 /* A wakeup has taken the CPU, which was idle: until it runs something, nobody else may. */
 u32 claimed[CW_MAX_CPUS];
 /* It is on its way down, or down. */
+#define OFFLINE 1
+/* It was down when the machine was looked at, so that it is not known where it sits. */
+#define UNPLACED 2
 u32 offline[CW_MAX_CPUS];
 /* The idle tasks, as wakers. */
 struct cw_task swapper[CW_MAX_CPUS];
@@ -476,7 +479,7 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 	struct task_struct *p;
 	s32 other;
 
-	offline[cpu & CW_CPU_MASK] = 1;
+	offline[cpu & CW_CPU_MASK] = OFFLINE;
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
 	bpf_for_each(scx_dsq, p, cpu, 0)
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_GLOBAL, 0);
@@ -485,8 +488,13 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 			scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
 }
 
+/* User space looks at the machine anew for a CPU that it has not seen yet. */
 void BPF_STRUCT_OPS(live_cpu_online, s32 cpu)
 {
+	if (offline[cpu & CW_CPU_MASK] == UNPLACED) {
+		scx_bpf_exit(SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG, "CPU %d is new", cpu);
+		return;
+	}
 	offline[cpu & CW_CPU_MASK] = 0;
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, -1);
 }
@@ -548,6 +556,8 @@ void BPF_STRUCT_OPS(live_exit, struct scx_exit_info *info)
 	UEI_RECORD(uei, info);
 }
 
+#include "dump.bpf.h"
+
 SCX_OPS_DEFINE(live_ops,
 	       .select_cpu = (void *)live_select_cpu,
 	       .enqueue = (void *)live_enqueue,
@@ -566,6 +576,9 @@ SCX_OPS_DEFINE(live_ops,
 	       .set_cpumask = (void *)live_set_cpumask,
 	       .init_task = (void *)live_init_task,
 	       .disable = (void *)live_disable,
+	       .dump = (void *)live_dump,
+	       .dump_cpu = (void *)live_dump_cpu,
+	       .dump_task = (void *)live_dump_task,
 	       .init = (void *)live_init,
 	       .exit = (void *)live_exit,
 	       .flags = SCX_OPS_ALLOW_QUEUED_WAKEUP | SCX_OPS_ENQ_LAST,

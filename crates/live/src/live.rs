@@ -8,10 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use coreward_engine::PolicySettings;
+use coreward_machine::KernelStyle;
 use libbpf_rs::OpenObject;
 use scx_stats::StatsServer;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 
+use crate::machine::LiveMachine;
 use crate::running::Running;
 use crate::skel::live::LiveSkelBuilder;
 use crate::stats::{self, Request, Response};
@@ -20,7 +23,12 @@ use crate::{cli, kernel, metrics, policy};
 /// How often it looks whether it has to end.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Schedules until a signal comes.
+/// `offline[]` of a CPU that was down when the machine was looked at (`bpf/live.bpf.c`).
+const UNPLACED: u32 = 2;
+
+type Server = StatsServer<Request, Response>;
+
+/// Schedules until a signal comes. A CPU that comes online for the first time makes it start anew.
 ///
 /// # Errors
 /// The arguments are wrong, the kernel does not load the scheduler, or has ended it for a fault.
@@ -28,55 +36,81 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
     let (mut settings, names) = policy::settings(&args.policy)?;
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
-    let system = policy::system(&settings, names)?;
-
+    // says what is wrong with the settings before anything is served
+    policy::system(&LiveMachine::load()?, &settings, names)?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
 
+    let ended = Arc::new(AtomicBool::new(false));
+    let end = Arc::clone(&ended);
+    ctrlc::set_handler(move || end.store(true, Ordering::Relaxed)).context("cannot wait for signals")?;
+    let server = StatsServer::new(stats::server_data()).launch().context("cannot serve statistics")?;
+    if let Some(server) = metrics {
+        thread::spawn(move || metrics::serve(&server));
+    }
+    let mut interval = args.stats.map(Duration::from_secs);
+    loop {
+        let begun = || {
+            if let Some(interval) = interval.take() {
+                thread::spawn(move || stats::monitor(interval));
+            }
+        };
+        let exit = schedule(args, &mut settings, names, &server, &ended, begun)?;
+        if ended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if !exit.should_restart() {
+            bail!("the kernel has ended the scheduler");
+        }
+    }
+}
+
+/// Loads the scheduler for the CPUs that are online, and answers what it is asked until it ends.
+fn schedule(
+    args: &cli::Live,
+    settings: &mut PolicySettings,
+    names: KernelStyle,
+    server: &Server,
+    ended: &AtomicBool,
+    begun: impl FnOnce(),
+) -> Result<UserExitInfo> {
     let mut open_object = MaybeUninit::<OpenObject>::uninit();
     let mut builder = LiveSkelBuilder::default();
     builder.obj_builder.debug(args.verbose);
+    // if a CPU comes or goes from here on, the kernel does not load it, and says that it may start anew
     let mut skel = scx_ops_open!(
         builder,
         &mut open_object,
         live_ops,
         None::<libbpf_rs::libbpf_sys::bpf_object_open_opts>
     )?;
+    let live = LiveMachine::load()?;
+    let mut system = policy::system(&live, settings, names)?;
     let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
+    for (cpu, offline) in bss.offline.iter_mut().enumerate().filter(|(cpu, _)| !live.online.contains(*cpu)) {
+        *offline = UNPLACED;
+        // it looks busy, as one that goes offline later does
+        system.cpu[cpu].nr_running = 1;
+    }
     policy::copy_system(&mut bss.sys, &system);
     let rodata = skel.maps.rodata_data.as_mut().context("the programs have no constants")?;
-    rodata.slice_factor = 1 + system.nr_cpus.clamp(1, 8).ilog2();
+    rodata.slice_factor = 1 + (live.online.len() as u32).clamp(1, 8).ilog2();
     let ops = skel.struct_ops.live_ops_mut();
     if args.partial {
         ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
     }
     let mut skel = scx_ops_load!(skel, live_ops, uei)?;
     let link = scx_ops_attach!(skel, live_ops)?;
-
-    let ended = Arc::new(AtomicBool::new(false));
-    let end = Arc::clone(&ended);
-    ctrlc::set_handler(move || end.store(true, Ordering::Relaxed)).context("cannot wait for signals")?;
-    let server = StatsServer::new(stats::server_data()).launch().context("cannot serve statistics")?;
-    if let Some(seconds) = args.stats {
-        thread::spawn(move || stats::monitor(Duration::from_secs(seconds)));
-    }
-    if let Some(server) = metrics {
-        thread::spawn(move || metrics::serve(&server));
-    }
-    println!("coreward schedules {} CPUs", system.nr_cpus);
+    println!("coreward schedules CPUs {}", live.online);
+    begun();
     let (answer, ask) = server.channels();
     while !ended.load(Ordering::Relaxed) && !uei_exited!(&skel, uei) {
         let Ok(request) = ask.recv_timeout(POLL) else { continue };
         let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
-        let response = respond(&mut Running::new(bss, &mut settings, names), request);
+        let response = respond(&mut Running::new(bss, &live, settings, names), request);
         answer.send(response).context("the statistics are not served any more")?;
     }
     drop(link);
-    let exit: Result<UserExitInfo> = uei_report!(&skel, uei);
-    exit?;
-    if !ended.load(Ordering::Relaxed) {
-        bail!("the kernel has ended the scheduler");
-    }
-    Ok(())
+    uei_report!(&skel, uei)
 }
 
 fn respond(running: &mut Running, request: Request) -> Response {

@@ -4,6 +4,7 @@ mod cli;
 mod control;
 mod kernel;
 mod live;
+mod machine;
 mod metrics;
 mod parity;
 mod policy;

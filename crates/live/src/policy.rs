@@ -3,14 +3,15 @@
 use std::fmt;
 use std::mem::size_of;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use coreward_engine::{PolicySettings, policy_system};
-use coreward_machine::{DomainOptions, KernelStyle, Machine, Topology};
+use coreward_machine::{DomainOptions, KernelStyle};
 use coreward_policy::{
     Assignment, Profile, Sys, System, Tunable, default_tunables, feature_switch, tunable_index,
 };
 
 use crate::cli;
+use crate::machine::LiveMachine;
 
 /// What the user asked for cannot be meant.
 #[derive(Debug)]
@@ -43,18 +44,11 @@ pub(crate) fn settings(named: &cli::Policy) -> Result<(PolicySettings, KernelSty
     Ok((settings, KernelStyle::new(major, minor)))
 }
 
-/// The policy's state of this machine, on which nothing runs yet.
+/// The policy's state of the machine, on which nothing runs yet.
 ///
 /// # Errors
-/// sysfs does not describe the machine, some of its CPUs are offline, or the policy has no room for it.
-pub(crate) fn system(settings: &PolicySettings, names: KernelStyle) -> Result<System> {
-    let machine = Machine::load("sysfs")?;
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online")
-        .context("/sys/devices/system/cpu/online")?;
-    let online = online.trim();
-    if online != "0" && online != format!("0-{}", machine.nr_cpus() - 1) {
-        bail!("only CPUs {online} are online: bring the others online first, they may go offline afterwards");
-    }
+/// The kernel refuses the `relax_domain_level`, or the policy has no room for the machine.
+pub(crate) fn system(live: &LiveMachine, settings: &PolicySettings, names: KernelStyle) -> Result<System> {
     let request = settings.tunables[Tunable::relax_domain_level as usize];
     let options = DomainOptions {
         // the range of the tunable is within i32
@@ -62,9 +56,8 @@ pub(crate) fn system(settings: &PolicySettings, names: KernelStyle) -> Result<Sy
         relax_semantics: names.relax_semantics(),
         names,
     };
-    let topology =
-        Topology::build(&machine, &options).map_err(|error| WrongArgument(format!("{error:#}")))?;
-    Ok(policy_system(&machine, &topology, settings, 0)?)
+    let topology = live.topology(&options).map_err(|error| WrongArgument(format!("{error:#}")))?;
+    Ok(policy_system(&live.machine, &topology, settings, 0)?)
 }
 
 /// Copies the state to where a BPF program has its own.

@@ -9,6 +9,7 @@ use coreward_engine::PolicySettings;
 use coreward_machine::KernelStyle;
 use coreward_policy::{FEATURES, Reason, Sys, TUNABLES, feature_switch, tunable_index};
 
+use crate::machine::LiveMachine;
 use crate::policy::{self, WrongArgument};
 use crate::skel::live::types::{bss, host_cpu, live_stats};
 use crate::stats::{CpuMetrics, Metrics, ReasonMetrics};
@@ -18,15 +19,23 @@ pub(crate) struct Running<'a> {
     sys: *mut Sys,
     stats: &'a [live_stats],
     host: &'a [host_cpu],
+    machine: &'a LiveMachine,
     settings: &'a mut PolicySettings,
     names: KernelStyle,
 }
 
 impl<'a> Running<'a> {
-    /// The scheduler that was loaded with these settings, and sched domains of that kernel.
-    pub(crate) fn new(bss: &'a mut bss, settings: &'a mut PolicySettings, names: KernelStyle) -> Self {
+    /// The scheduler that was loaded with these settings for the machine, and sched domains of that
+    /// kernel.
+    pub(crate) fn new(
+        bss: &'a mut bss,
+        machine: &'a LiveMachine,
+        settings: &'a mut PolicySettings,
+        names: KernelStyle,
+    ) -> Self {
         assert_eq!(size_of_val(&bss.sys), size_of::<Sys>());
-        Running { sys: (&raw mut bss.sys).cast(), stats: &bss.stats, host: &bss.host_cpu, settings, names }
+        let sys = (&raw mut bss.sys).cast();
+        Running { sys, stats: &bss.stats, host: &bss.host_cpu, machine, settings, names }
     }
 
     /// The value of a feature (0, 1) or tunable, or of all if none is named.
@@ -65,7 +74,7 @@ impl<'a> Running<'a> {
             settings.features = settings.features & !bit | if on { bit } else { 0 };
         }
         // some settings act through the flags of the domains
-        let system = policy::system(&settings, self.names)?;
+        let system = policy::system(self.machine, &settings, self.names)?;
         // SAFETY: the mapping lives as long as `self`; each word is written in one piece, and the
         // programs may read old and new ones side by side
         unsafe {

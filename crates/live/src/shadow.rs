@@ -20,6 +20,7 @@ use coreward_policy::{Feature, Profile};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
+use crate::machine::LiveMachine;
 use crate::skel::shadow::{ShadowSkel, ShadowSkelBuilder};
 use crate::{cli, kernel, policy};
 use args::By;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
         return Err(policy::WrongArgument(wrong.into()).into());
     }
     kernel::has_bpf()?;
-    let system = policy::system(&settings, style)?;
+    let system = policy::system(&LiveMachine::load()?, &settings, style)?;
 
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);

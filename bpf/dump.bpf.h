@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the scheduler adds to sched_ext's dump, which the kernel makes when it
+ * ends a scheduler for a fault, and when SysRq-D asks for one.
+ *
+ * V and the virtual times of a queue are relative to each other only. What the
+ * running task has been charged for is in its CPU's line, not yet in its own.
+ */
+#ifndef CW_DUMP_BPF_H
+#define CW_DUMP_BPF_H
+
+void BPF_STRUCT_OPS(live_dump, struct scx_dump_ctx *dump)
+{
+	scx_bpf_dump("cpus=%u llcs=%u features=0x%llx overloaded=%u serialized=%u\n", sys.nr_cpus,
+		     sys.nr_llcs, sys.features, sys.overloaded, serialized);
+}
+
+/* An idle CPU is told of only if something is amiss: it is claimed, offline, or tasks wait for it. */
+void BPF_STRUCT_OPS(live_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
+{
+	const struct balance_state *balance = balance_state_of(cpu);
+	const struct eevdf_queue *q = queue_of(cpu);
+	const struct cw_cpu *rq = cpu_rq(&sys, cpu);
+	u32 is_claimed = claimed[cpu & CW_CPU_MASK], is_offline = offline[cpu & CW_CPU_MASK];
+	s32 queued = scx_bpf_dsq_nr_queued(cpu);
+
+	if (idle && !is_claimed && !is_offline && queued <= 0 && !q->weight)
+		return;
+	scx_bpf_dump("queued=%d waiting_weight=%lld V=%lld\n", queued, q->weight, avg_vruntime(q));
+	scx_bpf_dump("curr_weight=%u curr_vruntime=%lld curr_deadline=%lld resched=%u\n", q->curr_weight,
+		     q->curr_vruntime, q->curr_deadline, q->resched);
+	scx_bpf_dump("nr_running=%u util=%llu idle=%u claimed=%u offline=%u\n", rq->nr_running,
+		     (u64)rq->avg.util_avg, rq->curr_is_idle, is_claimed, is_offline);
+	scx_bpf_dump("balance_due=%u exec=%u push_to=%d next_balance=%llu\n", balance->due,
+		     balance->exec, (s32)balance->push_to - 1, balance->next_balance);
+}
+
+void BPF_STRUCT_OPS(live_dump_task, struct scx_dump_ctx *dump, struct task_struct *p)
+{
+	const struct live_task *t = lookup_task(p);
+	s64 lag;
+
+	if (!t)
+		return;
+	lag = t->se.queue < 0 ? t->se.vlag : avg_vruntime(queue_of(t->se.queue)) - t->se.vruntime;
+	scx_bpf_dump("vruntime=%lld deadline=%lld lag=%lld eevdf_weight=%u\n", t->se.vruntime,
+		     t->se.deadline, lag, t->se.weight);
+	scx_bpf_dump("queue=%d placed_on=%d counted_on=%d allowed=%u\n", t->se.queue, t->se.cpu,
+		     t->host.queued, t->host.policy.nr_cpus_allowed);
+}
+
+#endif /* CW_DUMP_BPF_H */
