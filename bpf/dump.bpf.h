@@ -38,14 +38,16 @@ void BPF_STRUCT_OPS(live_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle
 void BPF_STRUCT_OPS(live_dump_task, struct scx_dump_ctx *dump, struct task_struct *p)
 {
 	const struct live_task *t = lookup_task(p);
+	s32 queue;
 	s64 lag;
 
 	if (!t)
 		return;
-	lag = t->se.queue < 0 ? t->se.vlag : avg_vruntime(queue_of(t->se.queue)) - t->se.vruntime;
+	queue = queue_cpu(&t->se);
+	lag = queue < 0 ? t->se.vlag : avg_vruntime(queue_of(queue)) - t->se.vruntime;
 	scx_bpf_dump("vruntime=%lld deadline=%lld lag=%lld eevdf_weight=%u\n", t->se.vruntime,
 		     t->se.deadline, lag, t->se.weight);
-	scx_bpf_dump("queue=%d placed_on=%d counted_on=%d allowed=%u\n", t->se.queue, t->se.cpu,
+	scx_bpf_dump("queue=%d placed_on=%d counted_on=%d allowed=%u\n", queue, t->se.cpu,
 		     t->host.queued, t->host.policy.nr_cpus_allowed);
 }
 
