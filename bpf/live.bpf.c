@@ -238,6 +238,14 @@ static inline bool is_best(const struct eevdf_entity *se, s32 cpu)
 	return true;
 }
 
+/* The size of the request that the task is placed with: half for one that has not run yet (PLACE_DEADLINE_INITIAL). */
+static inline u64 request_of(const struct live_task *t)
+{
+	u64 slice = eevdf_slice();
+
+	return t->ran_on < 0 && sched_feat(&sys, CW_FEAT_PLACE_DEADLINE_INITIAL) ? slice / 2 : slice;
+}
+
 void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -263,7 +271,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	host_enqueue_task(&t->host, cpu, now);
 	queue_leave(&t->se);
 	if (t->se.cpu != cpu)
-		place_entity(&t->se, cpu, t->host.policy.weight, eevdf_slice());
+		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
 	queue_join(&t->se, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, eevdf_slice(), (u64)t->se.deadline, enq_flags);
 	s->enqueued++;
@@ -388,7 +396,7 @@ void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 		return;
 	queue_leave(&t->se);
 	if (t->se.cpu != cpu)
-		place_entity(&t->se, cpu, t->host.policy.weight, eevdf_slice());
+		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
 	release_cpu(cpu);
 	count_switch(t, cpu, now);
 	host_set_next_task(&t->host, cpu, now);

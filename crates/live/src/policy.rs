@@ -25,20 +25,56 @@ impl fmt::Display for WrongArgument {
 
 impl std::error::Error for WrongArgument {}
 
+/// Features and tunables that act in the simulator alone: its workloads and its CFS queue read them,
+/// or sched_ext leaves no room for what they change.
+const WITHOUT_EFFECT: [&str; 14] = [
+    "DELAY_DEQUEUE",
+    "DELAY_ZERO",
+    "EEVDF",
+    "GENTLE_FAIR_SLEEPERS",
+    "LAST_BUDDY",
+    "NEXT_BUDDY",
+    "PIPE_WAKE_WHILE_FULL",
+    "START_DEBIT",
+    "TG_LOAD_AVG_RATELIMIT",
+    "TTWU_QUEUE",
+    "TTWU_QUEUE_IDLE",
+    "latency_ns",
+    "min_granularity_ns",
+    "wakeup_granularity_ns",
+];
+
+/// Does the feature, `NO_` before its name or not, or the tunable act on a running kernel?
+pub(crate) fn has_effect(name: &str) -> bool {
+    !WITHOUT_EFFECT.contains(&name.strip_prefix("NO_").unwrap_or(name))
+}
+
+/// What is said to who sets one that does not.
+pub(crate) fn without_effect(name: &str) -> String {
+    format!("{name} has no effect here, only in simulations (coreward run, compare)")
+}
+
 /// The settings of a policy as it was named, and the kernel whose sched domains it is given.
 ///
 /// # Errors
-/// A name is unknown, or a value out of its range.
+/// A name is unknown or without effect, or a value out of its range.
 pub(crate) fn settings(named: &cli::Policy) -> Result<(PolicySettings, KernelStyle), WrongArgument> {
     let option = |option: &'static str| move |wrong| WrongArgument(format!("{option}: {wrong}"));
     let profile = Profile::named(&named.profile).map_err(option("--profile"))?;
     let mut settings = PolicySettings { features: profile.features(), tunables: default_tunables() };
     for name in &named.sched_feat {
         let (bit, on) = feature_switch(name).map_err(option("--sched-feat"))?;
+        if !has_effect(name) {
+            return Err(option("--sched-feat")(without_effect(name)));
+        }
         settings.features = settings.features & !bit | if on { bit } else { 0 };
     }
     for Assignment { name, value } in &named.set {
-        settings.tunables[tunable_index(name, *value).map_err(option("--set"))?] = *value;
+        let index = tunable_index(name, *value).map_err(option("--set"))?;
+        if !has_effect(name) {
+            return Err(option("--set")(without_effect(name)));
+        }
+        settings.tunables[index] = *value;
     }
     let (major, minor) = profile.version();
     Ok((settings, KernelStyle::new(major, minor)))
@@ -74,4 +110,42 @@ pub(crate) fn copy_system<T>(to: &mut T, from: &System) {
             size_of::<T>(),
         )
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use coreward_policy::{FEATURES, TUNABLES};
+
+    use super::has_effect;
+
+    /// The text of the policy and of the programs that host it.
+    fn sources() -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let files =
+            ["policy", "bpf"].map(|dir| fs::read_dir(root.join(dir)).expect("the directory is there"));
+        let paths = files.into_iter().flatten().map(|file| file.expect("it can be read").path());
+        let code = paths.filter(|path| path.extension().is_some_and(|e| e == "c" || e == "h"));
+        code.map(|path| fs::read_to_string(path).expect("it is text")).collect()
+    }
+
+    #[test]
+    fn what_has_an_effect_is_read_by_the_policy_or_its_hosts() {
+        let sources = sources();
+        let read = |prefix: &str, name: &str| {
+            let found = sources.match_indices(&format!("{prefix}{name}")).any(|(at, found)| {
+                !sources[at + found.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            });
+            // it acts through the flags of the domains, which user space fills in
+            found || name == "relax_domain_level"
+        };
+        for feature in FEATURES {
+            assert_eq!(has_effect(feature.name), read("CW_FEAT_", feature.name), "{}", feature.name);
+        }
+        for tunable in TUNABLES {
+            assert_eq!(has_effect(tunable.name), read("CW_TUNE_", tunable.name), "{}", tunable.name);
+        }
+    }
 }

@@ -38,7 +38,7 @@ impl<'a> Running<'a> {
         Running { sys, stats: &bss.stats, host: &bss.host_cpu, machine, settings, names }
     }
 
-    /// The value of a feature (0, 1) or tunable, or of all if none is named.
+    /// The value of a feature (0, 1) or tunable, or of all that have an effect if none is named.
     ///
     /// # Errors
     /// There is none of that name.
@@ -47,10 +47,11 @@ impl<'a> Running<'a> {
         let features = features.map(|(i, f)| (f.name, (self.settings.features >> i & 1) as i64));
         let tunables = TUNABLES.iter().zip(self.settings.tunables).map(|(t, value)| (t.name, value));
         let all = features.chain(tunables).map(|(name, value)| (name.to_owned(), value));
-        let found: BTreeMap<_, _> = all.filter(|(own, _)| name.is_none_or(|name| name == own)).collect();
+        let wanted = |own: &str| policy::has_effect(own) && name.is_none_or(|name| name == own);
+        let found: BTreeMap<_, _> = all.filter(|(own, _)| wanted(own)).collect();
         match name {
             Some(name) if found.is_empty() => Err(WrongArgument(format!(
-                "there is no feature or tunable `{name}`: `coreward get` lists all"
+                "there is no feature or tunable `{name}` here: `coreward get` lists all"
             ))),
             _ => Ok(found),
         }
@@ -59,7 +60,7 @@ impl<'a> Running<'a> {
     /// Gives a feature (0 or 1) or a tunable a value, which decisions heed from then on.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot have the value.
+    /// There is none of that name, it has no effect, or it cannot have the value.
     pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<()> {
         let mut settings = self.settings.clone();
         if TUNABLES.iter().any(|t| t.name == name) {
@@ -72,6 +73,9 @@ impl<'a> Running<'a> {
                 _ => return Err(WrongArgument(format!("{name} is {value}, allowed are 0 and 1")).into()),
             };
             settings.features = settings.features & !bit | if on { bit } else { 0 };
+        }
+        if !policy::has_effect(name) {
+            return Err(WrongArgument(policy::without_effect(name)).into());
         }
         // some settings act through the flags of the domains
         let system = policy::system(self.machine, &settings, self.names)?;
