@@ -227,10 +227,18 @@ class Schedulers(unittest.TestCase):
     def test_counts_of_tasks_that_have_ended(self) -> None:
         coreward = Scheduler(schedulers.COREWARD, "coreward-live live", ())
         files = {name: text.replace("bpfland", "coreward") for name, text in self.FILES.items()}
-        for counts, right in (([1, 0], True), ([0, (1 << 32) - 1], False), ([2, 2], False)):
-            cpus = {str(cpu): {"nr_running": count} for cpu, count in enumerate(counts)}
-            files["counted"] = json.dumps({"metrics": {"cpus": cpus}})
-            self.assertEqual(not faults.verdict("stress", coreward, files, False), right, counts)
+        for samples, right in (
+            ([[1, 0], [0, 3]], True),
+            ([[1, 0], [1, 0]], True),
+            ([[2, 0], [2, 1]], False),
+            ([[0, (1 << 32) - 1], [0, (1 << 32) - 1]], False),
+        ):
+            files["counted"] = "".join(
+                json.dumps({"metrics": {"cpus": {str(cpu): {"nr_running": n} for cpu, n in enumerate(counts)}}})
+                + "\n"
+                for counts in samples
+            )
+            self.assertEqual(not faults.verdict("stress", coreward, files, False), right, samples)
             for what, changed in faults.controls("stress", files):
                 self.assertNotEqual(faults.verdict("stress", coreward, changed, False), [], what)
 
