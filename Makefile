@@ -7,6 +7,7 @@
 # make parity: kernels' decisions, recorded in guests, against the policy's.
 # make bench-live: the kernel's scheduler, coreward's and published ones side by side in guests.
 # make faults: what coreward's scheduler must survive on a running kernel.
+# make observe: what coreward's scheduler tells of itself, against the kernel's counters.
 # make effects: how features and tunables move migrations on a running kernel.
 # make kernels: on which of Debian's kernels coreward's scheduler loads.
 # make fidelity: published figures against simulated ones, and what carries the effects, into docs/fidelity.md.
@@ -68,7 +69,7 @@ bench-live: live
 	vm/peers
 	vm/bench-live
 
-faults effects kernels: live
+faults effects kernels observe: live
 	@sh scripts/setup.sh bench-live
 	$(CARGO) build --locked --release -p coreward
 	vm/$@
@@ -85,4 +86,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check bench record live parity bench-live faults effects kernels fidelity fuzz
+.PHONY: help demo check bench record live parity bench-live faults effects kernels observe fidelity fuzz

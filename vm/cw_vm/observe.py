@@ -288,8 +288,10 @@ def _rest(files: Files) -> list[str]:
         found.append("the metrics do not end")
     if files["other"] != "refused\n":
         found.append("another path than /metrics is served")
-    if not re.search(r"^placed \d+, ", files["loader"], re.MULTILINE):
-        found.append("--stats does not print a line")
+    lines = re.findall(r"^placed (\d+), ", files["loader"], re.MULTILINE)
+    # also from before the start anew to after it
+    if not lines or any(int(placed) > 1e6 for placed in lines):
+        found.append(f"--stats prints lines of {lines} placements")
     return found
 
 
@@ -322,6 +324,7 @@ def controls(files: Files) -> list[tuple[str, Files]]:
         ("the setting is lost", "setting", "1\n0\n"),
         ("a CPU that comes back ends it", "states", files["states"].replace("enabled 1", "enabled 2")),
         ("CPU 3 idles", "table", files["table"].replace("CPU 3", "CPU 9")),
+        ("counters fall", "loader", files["loader"] + "placed 18446744073709551615, direct 0\n"),
         ("nice 5 is not heard", "dump", files["dump"].replace("weight=335", "weight=1024")),
         ("the deadline is another", "dump", files["dump"].replace(" deadline=", " deadline=1")),
         ("partial schedules SCHED_OTHER", "classes", "1\n1\n1\n"),

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cw_vm import accel, acpi, benchmarks, devicetree, domains, effects, elf, faults, guest, hardware
-from cw_vm import loading, migrations, packages, rounds, schedulers, sources, x86
+from cw_vm import loading, migrations, observe, packages, rounds, schedulers, sources, x86
 from cw_vm.errors import CannotBuild
 from cw_vm.initramfs import Archive
 from cw_vm.machine import Cpu, Machine
@@ -361,6 +361,7 @@ class Schedulers(unittest.TestCase):
         scripts = [rounds.script(chosen, list(benchmarks.BENCHMARKS), 2)]
         scripts += [faults.script(fault, self.BPFLAND, True) for fault in faults.FAULTS.values()]
         scripts += [effects.script(effect, "coreward-live live", 2) for effect in effects.EFFECTS.values()]
+        scripts += [observe.SCRIPT]
         scripts += [schedulers.FUNCTIONS.read_text(), faults.FUNCTIONS.read_text()]
         for text in scripts:
             done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)

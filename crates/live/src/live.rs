@@ -17,6 +17,7 @@ use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open
 use crate::machine::LiveMachine;
 use crate::running::Running;
 use crate::skel::live::LiveSkelBuilder;
+use crate::skel::live::types::live_stats;
 use crate::stats::{self, Request, Response};
 use crate::{cli, kernel, metrics, policy};
 
@@ -48,13 +49,14 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
         thread::spawn(move || metrics::serve(&server));
     }
     let mut interval = args.stats.map(Duration::from_secs);
+    let mut counted = Vec::new();
     loop {
         let begun = || {
             if let Some(interval) = interval.take() {
                 thread::spawn(move || stats::monitor(interval));
             }
         };
-        let exit = schedule(args, &mut settings, names, &server, &ended, begun)?;
+        let exit = schedule(args, &mut settings, names, &mut counted, &server, &ended, begun)?;
         if ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -64,11 +66,13 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
     }
 }
 
-/// Loads the scheduler for the CPUs that are online, and answers what it is asked until it ends.
+/// Loads the scheduler for the CPUs that are online, and answers what it is asked until it ends. It
+/// goes on from what was `counted`.
 fn schedule(
     args: &cli::Live,
     settings: &mut PolicySettings,
     names: KernelStyle,
+    counted: &mut Vec<live_stats>,
     server: &Server,
     ended: &AtomicBool,
     begun: impl FnOnce(),
@@ -92,6 +96,7 @@ fn schedule(
         system.cpu[cpu].nr_running = 1;
     }
     policy::copy_system(&mut bss.sys, &system);
+    bss.stats[..counted.len()].copy_from_slice(counted);
     let rodata = skel.maps.rodata_data.as_mut().context("the programs have no constants")?;
     rodata.slice_factor = 1 + (live.online.len() as u32).clamp(1, 8).ilog2();
     let ops = skel.struct_ops.live_ops_mut();
@@ -110,6 +115,7 @@ fn schedule(
         answer.send(response).context("the statistics are not served any more")?;
     }
     drop(link);
+    *counted = skel.maps.bss_data.as_ref().context("the programs have no data")?.stats.to_vec();
     uei_report!(&skel, uei)
 }
 
