@@ -175,9 +175,9 @@ FAULTS = {
 }
 
 
-# Tasks that are there each time that coreward's loader reads how many it counts in an idle guest:
-# perhaps itself.
-_IDLE_TASKS = 1
+# Tasks that may be there each time that coreward's loader reads how many it counts in an idle guest:
+# itself, and who asks it.
+_IDLE_TASKS = 2
 
 
 def _counts(fault: Fault, scheduler: Scheduler) -> bool:

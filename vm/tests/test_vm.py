@@ -230,7 +230,7 @@ class Schedulers(unittest.TestCase):
         for samples, right in (
             ([[1, 0], [0, 3]], True),
             ([[1, 0], [1, 0]], True),
-            ([[2, 0], [2, 1]], False),
+            ([[2, 1], [3, 1]], False),
             ([[0, (1 << 32) - 1], [0, (1 << 32) - 1]], False),
         ):
             files["counted"] = "".join(
