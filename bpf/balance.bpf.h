@@ -143,6 +143,9 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 		else
 			t->host.policy.flags |= CW_TASK_INELIGIBLE;
 		step = lb_detach_step(this_cpu, &t->host.policy, &t->host.allowed);
+		/* there is no lock that others wait for */
+		if (step == CW_DETACH_BREAK)
+			step = lb_detach_step(this_cpu, &t->host.policy, &t->host.allowed);
 		if (step == CW_DETACH_STOP)
 			break;
 		if (step != CW_DETACH_TAKE)
