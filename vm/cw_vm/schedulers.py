@@ -60,6 +60,7 @@ def find(name: str, arguments: str = "") -> Scheduler:
         program, subcommand = peers.program(name), ""
         if not program.is_file():
             raise CannotBuild(f"{name} has not been built yet: run vm/peers")
-    guest = f"/usr/bin/{program.name}"
+    # $COREWARD_LIVE may be called anything
+    guest = "/usr/bin/coreward-live" if name == COREWARD else f"/usr/bin/{program.name}"
     command = " ".join(filter(None, (guest, subcommand, arguments)))
     return Scheduler(name, command, (functions, f"{program}:{guest}"))
