@@ -345,6 +345,21 @@ static __noinline bool rescue_starving(s32 cpu)
 	return false;
 }
 
+/* Ticks for which a reader of RCU keeps its CPU. Most read-side sections end within a small part of one. */
+#define RCU_TICKS 8
+
+/*
+ * Is the running task within a read-side section of RCU? sched_ext switches it away
+ * from there when its slice ends, where the fair class lets it leave the kernel
+ * first. Among a thousand that wait it would be back after seconds, and RCU would
+ * wait as long for each such reader.
+ */
+static inline bool is_rcu_reader(struct eevdf_queue *q, const struct task_struct *p)
+{
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) && p->rcu_read_lock_nesting > 0 &&
+	       q->rcu_ticks++ < RCU_TICKS;
+}
+
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct balance_state *balance = balance_state_of(cpu);
@@ -363,8 +378,14 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (ask_to_leave(cpu, prev))
 		return;
-	if (prev)
+	if (prev) {
 		update_curr(q, scx_bpf_now());
+		if (is_rcu_reader(q, prev)) {
+			/* until the next tick */
+			prev->scx.slice = 1;
+			return;
+		}
+	}
 	if (has_waiting(cpu) && !(prev && protect_curr(q)) &&
 	    (rescue_starving(cpu) || pick_eevdf(cpu, prev)))
 		return;

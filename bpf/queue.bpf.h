@@ -48,7 +48,7 @@ struct eevdf_queue {
 	u32 curr_weight;
 	u32 curr_idle; /* it is a SCHED_IDLE task */
 	u32 resched; /* its next tick is to take the CPU from it */
-	u32 pad;
+	u32 rcu_ticks; /* for which it has kept the CPU as a reader of RCU */
 } __attribute__((aligned(128)));
 
 struct eevdf_queue eevdf_queue[CW_MAX_CPUS];
@@ -231,6 +231,7 @@ static inline void set_next_entity(struct eevdf_entity *se, s32 cpu, bool idle, 
 	q->curr_weight = se->weight;
 	q->curr_idle = idle;
 	q->resched = 0;
+	q->rcu_ticks = 0;
 }
 
 /*
