@@ -24,6 +24,7 @@ struct cw_periodic periodic_walk[CW_MAX_CPUS];
 struct balance_state {
 	u64 next_balance; /* the tick at which the first of its domains is due */
 	u64 next_rescue; /* the tick from which it looks for a waiting task that starves */
+	s32 looked_at; /* the CPU that it last looked at, whether that idles though tasks wait */
 	u32 due; /* balance them */
 	u32 exec; /* ask where its running task is to go, which has begun another program */
 	u32 push_to; /* active balance, exec: 1 + the CPU that its running task is to go to */

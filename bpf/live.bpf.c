@@ -462,6 +462,23 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 	host_dequeue_task(&t->host, scx_bpf_now(), deq_flags & SCX_DEQ_SLEEP);
 }
 
+/*
+ * Wakes CPUs that idle though tasks wait for them, one at each tick of `cpu`. There
+ * should be none; but while a CPU goes down a kick may come to nothing, and what had
+ * been moved there waited until sched_ext's watchdog ended the scheduler.
+ */
+static inline void kick_stuck_cpu(s32 cpu)
+{
+	struct balance_state *balance = balance_state_of(cpu);
+	s32 other = balance->looked_at + 1;
+
+	if (other >= (s32)sys.nr_cpus)
+		other = 0;
+	balance->looked_at = other;
+	if (cpu_rq(&sys, other)->curr_is_idle && has_waiting(other))
+		scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
+}
+
 void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -478,6 +495,7 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 		p->scx.slice = 0;
 	if (sched_balance_trigger(cpu, now))
 		p->scx.slice = 0;
+	kick_stuck_cpu(cpu);
 }
 
 void BPF_STRUCT_OPS(live_update_idle, s32 cpu, bool idle)

@@ -13,8 +13,9 @@ from typing import Any
 from . import schedulers
 
 MACHINE = "1n2l2c1t"
-LOOPS = 2000
-"""Of hackbench, with one group of four senders and four receivers."""
+LOOPS = 500
+"""Of hackbench, with one group of four senders and four receivers. Four of its messages fill a pipe, so that
+it switches often whoever schedules it."""
 
 LEAST = 300
 """Placements, switches and the like that this makes at least."""
@@ -62,7 +63,7 @@ started() {{ timeout 120 sh -c 'until grep -q "$0" /out/loader; do sleep 0.1; do
 metrics() {{ wget -q -O /out/metrics.$1 http://127.0.0.1:9100/metrics; }}
 count() {{ metrics $1; cat /proc/schedstat >/out/schedstat.$1; }}
 cpu() {{ echo $2 >/sys/devices/system/cpu/cpu$1/online; }}
-load() {{ hackbench --pipe --groups 1 --fds 4 --loops {LOOPS} >/dev/null; }}
+load() {{ hackbench --pipe --groups 1 --fds 4 --datasize 16384 --loops {LOOPS} >/dev/null; }}
 class() {{ sed -n 's/^ext.enabled *: *//p' /proc/$1/sched; }}
 ext() {{ exec perl -e '$zero = pack("i", 0); syscall(144, 0, 7, $zero) == 0 or die $!; exec @ARGV' "$@"; }}
 spin() {{ exec "$@" sh -c 'while :; do :; done'; }}
@@ -124,7 +125,7 @@ kill $first $second
 metrics 2
 load
 metrics 3
-(ext hackbench --pipe --groups 1 --fds 4 --loops {LOOPS} >/dev/null)
+(ext hackbench --pipe --groups 1 --fds 4 --datasize 16384 --loops {LOOPS} >/dev/null)
 metrics 4
 scx_stop
 """
