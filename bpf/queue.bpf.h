@@ -205,18 +205,14 @@ static inline u64 moved_deadline(s32 cpu, u32 weight)
 	return (u64)(avg_vruntime(queue_of(cpu)) + calc_delta_fair(eevdf_slice(), weight));
 }
 
-/*
- * Notes the lag of a task of `cpu`, at most two slices or a tick either way; returns
- * by how much it is beyond that.
- */
-static inline s64 update_entity_lag(struct eevdf_entity *se, s32 cpu)
+/* Notes the lag of a task of `cpu`, at most two slices or a tick either way. */
+static inline void update_entity_lag(struct eevdf_entity *se, s32 cpu)
 {
 	u64 slice = 2 * eevdf_slice();
 	s64 limit = calc_delta_fair(slice > sys.tick_ns ? slice : sys.tick_ns, se->weight);
 	s64 lag = avg_vruntime(queue_of(cpu)) - se->vruntime;
 
 	se->vlag = lag > limit ? limit : lag < -limit ? -limit : lag;
-	return lag - se->vlag;
 }
 
 /* The running task of `cpu` is `se` from now on. */
@@ -234,25 +230,15 @@ static inline void set_next_entity(struct eevdf_entity *se, s32 cpu, bool idle, 
 	q->rcu_ticks = 0;
 }
 
-/*
- * `cpu` switches away from `se`, the running task; notes its lag. If it kept the
- * CPU for long because nothing could take it, as one that holds a spinlock does,
- * then it would wait for that time as often as tasks wait here, in a crowd longer
- * than RCU and sched_ext's watchdog do: what is beyond the limit of lag is forgiven.
- */
+/* `cpu` switches away from `se`, the running task; notes its lag. */
 static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, u64 now)
 {
 	struct eevdf_queue *q = queue_of(cpu);
-	s64 beyond;
 
 	update_curr(q, now);
 	se->vruntime = q->curr_vruntime;
 	se->deadline = q->curr_deadline;
-	beyond = update_entity_lag(se, cpu);
-	if (beyond < 0) {
-		se->vruntime += beyond;
-		se->deadline += beyond;
-	}
+	update_entity_lag(se, cpu);
 	/* it may come back before another task is placed: in the same virtual time */
 	if (!q->weight)
 		q->base = se->vruntime;

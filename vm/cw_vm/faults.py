@@ -196,7 +196,7 @@ def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
             "scx_state >/out/states",
             scenario,
             "finish 180",
-            *(["coreward-live top --json >>/out/counted"] * 3 if _counts(fault, scheduler) else []),
+            *(["coreward-live top --json --interval 0.1 >>/out/counted"] * 30 if _counts(fault, scheduler) else []),
             "scx_state >>/out/states",
             # whatever schedules by now must still do so
             "begin hackbench --process --pipe --groups 1 --loops 20",
