@@ -152,3 +152,52 @@ impl Simulation<'_> {
         self.update_cfs_group(by);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoTrace, PolicySettings, Settings};
+    use coreward_machine::{DomainOptions, Machine, Topology};
+    use coreward_policy::{Profile, default_tunables};
+    use coreward_workload::{Scale, parse};
+
+    /// What the group knows of CPU 0's load, which it was given as `contrib` when it was last updated
+    /// and has become `load` `after` ns later, once the CPU has wanted to give it anew.
+    fn contrib_after(ratelimit: bool, contrib: u64, load: u64, after: u64) -> u64 {
+        let machine = Machine::load("2c").unwrap();
+        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
+        let bit = 1u64 << Feature::TG_LOAD_AVG_RATELIMIT as u32;
+        let features = Profile::DEFAULT.features() & !bit | if ratelimit { bit } else { 0 };
+        let settings = Settings {
+            policy: PolicySettings { features, tunables: default_tunables() },
+            seed: 1,
+            task_group_depth: 1,
+            steady: false,
+            limit_ns: u64::MAX,
+        };
+        let mut trace = NoTrace;
+        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
+        sim.cpus[0].tg_load_avg_contrib = contrib;
+        sim.cpus[0].tg_updated_at = sim.now;
+        sim.sys.cpu[0].avg.load_avg = load;
+        sim.now += after;
+        sim.update_tg_load_avg(0, 0);
+        sim.cpus[0].tg_load_avg_contrib
+    }
+
+    #[test]
+    fn with_the_rate_limit_a_group_is_told_of_a_changed_load_only_once_a_millisecond() {
+        // a task has come within the millisecond: twice the load
+        assert_eq!(contrib_after(false, 1024, 2048, 999_999), 2048);
+        assert_eq!(contrib_after(true, 1024, 2048, 999_999), 1024);
+        assert_eq!(contrib_after(true, 1024, 2048, 1_000_000), 2048);
+    }
+
+    #[test]
+    fn a_group_is_told_of_a_load_that_has_changed_by_more_than_a_64th() {
+        for (load, told) in [(1040, 1024), (1041, 1041), (1008, 1024), (1007, 1007)] {
+            assert_eq!(contrib_after(true, 1024, load, 1_000_000), told);
+        }
+    }
+}

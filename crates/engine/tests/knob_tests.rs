@@ -61,7 +61,11 @@ const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
     ),
     ("base_slice_ns", "crates/engine/tests/eevdf.rs", "spinners_take_turns_of_a_request"),
     // what a task group's line costs
-    ("TG_LOAD_AVG_RATELIMIT", "crates/engine/tests/policy_knobs.rs", "knobs_do_what_they_are_for"),
+    (
+        "TG_LOAD_AVG_RATELIMIT",
+        "crates/engine/src/load.rs",
+        "with_the_rate_limit_a_group_is_told_of_a_changed_load_only_once_a_millisecond",
+    ),
     // whom a pipe wakes
     (
         "PIPE_WAKE_WHILE_FULL",
