@@ -195,7 +195,8 @@ def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
             f"scx_start {scheduler.command} || exit 0",
             "scx_state >/out/states",
             scenario,
-            "finish 180",
+            # what lasts so long by itself may end a while later on busy CPUs
+            f"finish {fault.seconds[short] + 180}",
             *(["coreward-live top --json --interval 0.1 >>/out/counted"] * 30 if _counts(fault, scheduler) else []),
             "scx_state >>/out/states",
             # whatever schedules by now must still do so
