@@ -192,7 +192,7 @@ def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
     return "\n".join(
         [
             f"{schedulers.PROLOGUE}. /usr/lib/faults.sh",
-            f"scx_start {scheduler.command} || exit 0",
+            f"{scheduler.start} || exit 0",
             "scx_state >/out/states",
             scenario,
             # what lasts so long by itself may end a while later on busy CPUs

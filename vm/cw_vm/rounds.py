@@ -77,7 +77,7 @@ def script(chosen: list[Scheduler], names: list[str], rounds: int) -> str:
         lines += [
             f"mkdir -p {directory}",
             f"echo round {number + 1} of {rounds}: {scheduler.name} >&2",
-            f"if scx_start {scheduler.command}; then",
+            f"if {scheduler.start}; then",
             *(f"\t{run}" for run in runs),
             "fi",
             "scx_stop",

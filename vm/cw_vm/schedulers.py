@@ -16,6 +16,8 @@ KERNEL = "eevdf"
 """The kernel's own scheduler: nothing is loaded."""
 COREWARD = "coreward"
 NAMES = (KERNEL, COREWARD, *peers.VERSIONS)
+SHADOW = "shadow"
+"""The kernel's own, watched by `coreward shadow`."""
 
 PROLOGUE = ". /usr/lib/scx.sh\n"
 """Begins the commands of guests that run schedulers: the functions of scx.sh."""
@@ -35,7 +37,12 @@ class Scheduler:
     def ops(self) -> str:
         """How the name begins that it gives itself in /sys/kernel/sched_ext/root/ops; empty for the
         kernel's own."""
-        return "" if self.name == KERNEL else self.name.removeprefix("scx_")
+        return "" if self.name in (KERNEL, SHADOW) else self.name.removeprefix("scx_")
+
+    @property
+    def start(self) -> str:
+        """Starts it in a guest, with functions of scx.sh."""
+        return f"{'shadow_start' if self.name == SHADOW else 'scx_start'} {self.command}".strip()
 
 
 def coreward_live() -> Path:
@@ -54,13 +61,13 @@ def find(name: str, arguments: str = "") -> Scheduler:
     functions = f"{FUNCTIONS}:/usr/lib/scx.sh"
     if name == KERNEL:
         return Scheduler(name, "", (functions,))
-    if name == COREWARD:
-        program, subcommand = coreward_live(), "live"
+    if name in (COREWARD, SHADOW):
+        program, subcommand = coreward_live(), "live" if name == COREWARD else "shadow --json"
     else:
         program, subcommand = peers.program(name), ""
         if not program.is_file():
             raise CannotBuild(f"{name} has not been built yet: run vm/peers")
     # $COREWARD_LIVE may be called anything
-    guest = "/usr/bin/coreward-live" if name == COREWARD else f"/usr/bin/{program.name}"
+    guest = "/usr/bin/coreward-live" if name in (COREWARD, SHADOW) else f"/usr/bin/{program.name}"
     command = " ".join(filter(None, (guest, subcommand, arguments)))
     return Scheduler(name, command, (functions, f"{program}:{guest}"))

@@ -34,6 +34,17 @@ scx_start() {
 	scx_wait enabled
 }
 
+# shadow_start COMMAND...: starts coreward shadow and waits until it watches the kernel's scheduler.
+shadow_start() {
+	: >/out/loader
+	"$@" >>/out/loader 2>&1 &
+	loader=$!
+	until grep -q watches /out/loader; do
+		kill -0 "$loader" || return 1
+		sleep 0.1
+	done
+}
+
 # Ends the scheduler as a user does, and waits until the kernel's schedules again.
 scx_stop() {
 	[ -n "$loader" ] || return 0
