@@ -37,6 +37,7 @@ typedef u16 __be16;
 typedef u32 __be32;
 typedef u32 __wsum;
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
@@ -125,6 +126,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct signal_struct {
+	int nr_threads;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -146,6 +151,9 @@ struct task_struct {
 	int numa_preferred_nid;
 	const struct cpumask *cpus_ptr;
 	int pid;
+	int tgid;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
 	char comm[16];
 	struct sched_entity se;
 };

@@ -9,6 +9,25 @@
  */
 #include "scx.bpf.h"
 #include "host.bpf.h"
+
+/* Processes, in the storage of their leaders. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct cw_process);
+} processes SEC(".maps");
+
+static inline struct cw_process *find_process(struct task_struct *leader)
+{
+	return bpf_task_storage_get(&processes, leader, 0, 0);
+}
+
+static inline struct cw_process *new_process(struct task_struct *leader)
+{
+	return bpf_task_storage_get(&processes, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
 #include "process.bpf.h"
 #include "queue.bpf.h"
 

@@ -2,19 +2,14 @@
 /*
  * The last-level cache that each process prefers: what policy/process.h has to be
  * told of processes and their threads, on machines with more than one such cache.
- * A process has a place in its leader's storage from its second thread on.
+ * A process is kept from its second thread on, where the host says: by
+ * find_process() and new_process(), which are defined before this is included and
+ * give NULL if it is not there, or there is no memory.
  */
 #ifndef CW_PROCESS_BPF_H
 #define CW_PROCESS_BPF_H
 
 #include "host.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct cw_process);
-} processes SEC(".maps");
 
 /* Does a feature ask what processes prefer, and is there anything to prefer? */
 static inline bool cache_aware(void)
@@ -34,7 +29,7 @@ static inline struct cw_process *lookup_process(struct task_struct *p)
 	if (!cache_aware() || (threads = (u32)p->signal->nr_threads) < 2)
 		return NULL;
 	leader = p->group_leader;
-	process = leader ? bpf_task_storage_get(&processes, leader, 0, 0) : NULL;
+	process = leader ? find_process(leader) : NULL;
 	if (process)
 		process->nr_threads = threads;
 	return process;
@@ -52,10 +47,9 @@ static inline void sched_cache_fork(struct task_struct *p, u64 now)
 	struct task_struct *leader = p->group_leader;
 	struct cw_process *process;
 
-	if (sys.nr_llcs < 2 || !leader || p->pid == p->tgid ||
-	    bpf_task_storage_get(&processes, leader, 0, 0))
+	if (sys.nr_llcs < 2 || !leader || p->pid == p->tgid || find_process(leader))
 		return;
-	process = bpf_task_storage_get(&processes, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	process = new_process(leader);
 	if (process)
 		host_process_init(process, now);
 }

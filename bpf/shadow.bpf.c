@@ -18,6 +18,37 @@
 #include <bpf/bpf_tracing.h>
 
 #include "host.bpf.h"
+
+/*
+ * Processes, by their pids. In their leaders' storage there is no room in 7.x: of
+ * what is allocated within a tracepoint there, 8 KiB are the limit.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SHADOW_MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct cw_process);
+} processes SEC(".maps");
+
+/* One that has not run yet. */
+struct cw_process blank_process;
+
+static inline struct cw_process *find_process(struct task_struct *leader)
+{
+	u32 tgid = (u32)leader->tgid;
+
+	return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+static inline struct cw_process *new_process(struct task_struct *leader)
+{
+	u32 tgid = (u32)leader->tgid;
+
+	bpf_map_update_elem(&processes, &tgid, &blank_process, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+#include "process.bpf.h"
 #include "stale.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -130,6 +161,12 @@ static bool is_hidden(s32 pid)
 	return false;
 }
 
+/* Does the policy ask which LLC a process prefers? Of its features only this one places tasks. */
+static bool prefers_llc(void)
+{
+	return sched_feat(&sys, CW_FEAT_CACHE_AWARE_WAKEUP);
+}
+
 /* What is kept of a task; NULL if there is no memory for it. */
 static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 {
@@ -148,6 +185,9 @@ static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 	t->hidden = !is_idle(p) && is_hidden(p->pid);
 	t->wake.choice = t->exec.choice = t->exec_cpu = -1;
 	host_init_task(&t->host, p, is_new);
+	t->host.process = (u32)p->tgid;
+	if (prefers_llc())
+		sched_cache_fork(p, bpf_ktime_get_ns());
 	t->host.cpu = task_cpu(p);
 	t->host.policy.recent_used_cpu = p->recent_used_cpu;
 	t->host.policy.wakee_flips = p->wakee_flips;
@@ -276,6 +316,15 @@ static void sample_drift(struct shadow_totals *total, const struct task_struct *
 	drift->util_sum += difference(rq->cfs.avg.util_avg, own->avg.util_avg);
 }
 
+/* A thread has ended. If it is the first one its process is over, or nearly so. */
+static void forget_process(const struct task_struct *p)
+{
+	u32 pid = (u32)p->pid;
+
+	if (prefers_llc() && p->pid == p->tgid)
+		bpf_map_delete_elem(&processes, &pid);
+}
+
 static void switch_from(struct task_struct *p, s32 cpu, u64 now)
 {
 	struct shadow_task *t;
@@ -291,8 +340,10 @@ static void switch_from(struct task_struct *p, s32 cpu, u64 now)
 		host_put_prev_task(&t->host, cpu, now);
 	if (sleeps || !is_fair(p))
 		host_dequeue_task(&t->host, now, sleeps);
-	if (p->__state & TASK_DEAD)
+	if (p->__state & TASK_DEAD) {
 		host_set_task_cpu(&t->host, -1);
+		forget_process(p);
+	}
 }
 
 static void switch_to(struct task_struct *p, s32 cpu, u64 now)
@@ -323,6 +374,22 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	return 0;
 }
 
+/* The task, which runs, has run for so long: at ticks and switches. Not loaded unless caches are preferred. */
+SEC("tp_btf/sched_stat_runtime")
+int BPF_PROG(stat_runtime, struct task_struct *p, u64 runtime)
+{
+	struct cw_process *process = lookup_process(p);
+	struct shadow_task *t = process ? task_of(p, false) : NULL;
+	u64 now = bpf_ktime_get_ns();
+	s32 cpu = task_cpu(p);
+
+	if (!t)
+		return 0;
+	account_mm_sched(&t->host, process, cpu, runtime, now);
+	task_tick_cache(p, cpu, now);
+	return 0;
+}
+
 /* Has the policy choose a CPU. */
 static void ask_policy(struct task_struct *p, struct shadow_task *t, struct shadow_task *waker,
 		       struct pending *pending, u32 wake_flags)
@@ -348,11 +415,14 @@ static void ask_policy(struct task_struct *p, struct shadow_task *t, struct shad
 	w.p = &t->host.policy;
 	w.waker = &waker->host.policy;
 	w.cpus_ptr = &t->host.allowed;
+	if (prefers_llc())
+		task_cache_cpu(&t->host.policy, lookup_process(p));
 	host_refresh(&scratch->env, &w);
 	pending->choice = select_task_rq_fair(&sys, &w, &scratch->decision);
 	total->ns += bpf_ktime_get_ns() - w.now;
 	total->decided++;
 	total->sync += !!(wake_flags & WF_SYNC);
+	total->preferred_llc += !!(scratch->decision.notes & CW_NOTE_CACHE_CPU);
 	pending->reason = scratch->decision.reason;
 	if (!(w.random & 15))
 		sample_drift(total, p, task_cpu(p));

@@ -23,6 +23,9 @@ enum shadow_distance {
 /* At least CW_NR_REASONS. */
 #define SHADOW_MAX_REASONS 32
 
+/* Processes of several threads that CACHE_AWARE_WAKEUP follows at once, 16 KiB each. */
+#define SHADOW_MAX_PROCESSES 1024
+
 /* Functions of the kernel that wake with WF_SYNC. */
 #define SHADOW_MAX_SYNC 4
 
@@ -64,6 +67,7 @@ struct shadow_totals {
 	u64 decided; /* calls of the policy */
 	u64 ns; /* that these took together */
 	u64 sync; /* wakeups with WF_SYNC */
+	u64 preferred_llc; /* wakeups that looked in the LLC that the process prefers */
 	struct {
 		u64 decisions;
 		u64 elsewhere;

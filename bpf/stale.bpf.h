@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What ticks and balances keep current in the kernel, and no event tells: the
- * averages of a CPU whose task just runs or that idles, and the limit of scans.
- * Both are brought up to date before a decision if they are old.
+ * averages of a CPU whose task just runs or that idles, the limit of scans, and
+ * how busy LLCs are. All are brought up to date before a decision if they are old.
  *
  * That is done without the runqueue's lock. Should its own CPU do the same at
  * the same moment, a part of a period may count twice; that decays.
@@ -10,11 +10,13 @@
 #ifndef CW_STALE_BPF_H
 #define CW_STALE_BPF_H
 
+#include "cache_aware.h"
 #include "host.bpf.h"
 #include "lb_stats.h"
 
-/* When the scan limit of each LLC was worked out. */
+/* When the scan limit of each LLC was worked out, and when its load was saved. */
 u64 host_scan_limit_at[CW_MAX_CPUS];
+u64 host_llc_load_at[CW_MAX_CPUS];
 
 /* The averages of `cpu`, if they are older than a tick; its utilisation then. */
 CW_GLOBAL u64 host_refresh_cpu(s32 cpu, u64 now)
@@ -59,6 +61,27 @@ static inline void host_refresh_scan_limit(struct cw_balance *env, s32 cpu, u64 
 	update_idle_cpu_scan(&sys, env);
 }
 
+/* CACHE_AWARE: how busy the LLC of `cpu` is, if that was saved longer ago than LLCs are balanced. */
+static inline void host_refresh_llc_load(s32 cpu, u64 now)
+{
+	const struct cw_domain *llc = sd_llc(&sys, cpu), *above;
+	u64 *at = &host_llc_load_at[cpu_rq(&sys, cpu)->llc & CW_CPU_MASK];
+	u64 util = 0, nr_running = 0;
+	s32 other;
+
+	if (!llc)
+		return;
+	above = cpu_domain(&sys, cpu, llc_level(cpu, llc) + 1);
+	if (!above || now - *at < above->min_interval_ms * 1000000ULL)
+		return;
+	*at = now;
+	for_each_cpu(&sys, other, &llc->span) {
+		util += host_refresh_cpu(other, now);
+		nr_running += cpu_rq(&sys, other)->cfs_nr_running;
+	}
+	save_llc_load(llc_of(&sys, cpu), util, nr_running);
+}
+
 /* What the decision that `w` asks for looks at. */
 static inline void host_refresh(struct cw_balance *env, const struct cw_wakeup *w)
 {
@@ -69,6 +92,8 @@ static inline void host_refresh(struct cw_balance *env, const struct cw_wakeup *
 		host_refresh_cpu(w->prev_cpu, w->now);
 		host_refresh_scan_limit(env, w->this_cpu, w->now);
 		host_refresh_scan_limit(env, w->prev_cpu, w->now);
+		if (w->p->flags & CW_TASK_CACHE_CPU)
+			host_refresh_llc_load(w->p->cache_cpu, w->now);
 		return;
 	}
 	for (cpu = unknown(0); cpu < CW_MAX_CPUS && cpu < (s32)sys.nr_cpus && may_loop(); cpu++)

@@ -81,11 +81,19 @@ static inline bool cache_hot(struct cw_sys *sys, const struct cw_balance *env,
 }
 
 /*
- * Save how busy the group is, if it is an LLC of a domain of several: its
- * utilisation as it is, its tasks as an average that moves 1/8 of the way,
- * rounded towards where it is: it stays up to 7 tasks away. Newidle balance saves
- * nothing.
+ * Save how busy an LLC is: its utilisation as it is, its tasks as an average that
+ * moves 1/8 of the way, rounded towards where it is: it stays up to 7 tasks away.
  */
+static inline void save_llc_load(struct cw_llc *llc, u64 util, u64 nr_running)
+{
+	llc->util_avg = util;
+	if (nr_running > llc->nr_avg)
+		llc->nr_avg += (nr_running - llc->nr_avg) / 8;
+	else
+		llc->nr_avg -= (llc->nr_avg - nr_running) / 8;
+}
+
+/* Save how busy the group is, if it is an LLC of a domain of several. Newidle balance saves nothing. */
 static inline void update_sg_if_llc(struct cw_sys *sys, const struct cw_balance *env,
 				    const struct cw_sg_stats *sgs, const struct cw_group *group)
 {
@@ -100,11 +108,7 @@ static inline void update_sg_if_llc(struct cw_sys *sys, const struct cw_balance 
 	child = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1))->flags;
 	if (!(child & SD_SHARE_LLC) || env_domain(sys, env)->flags & SD_SHARE_LLC)
 		return;
-	llc->util_avg = sgs->group_util;
-	if (sgs->sum_nr_running > llc->nr_avg)
-		llc->nr_avg += (sgs->sum_nr_running - llc->nr_avg) / 8;
-	else
-		llc->nr_avg -= (llc->nr_avg - sgs->sum_nr_running) / 8;
+	save_llc_load(llc, sgs->group_util, sgs->sum_nr_running);
 }
 
 #endif /* CW_CACHE_AWARE_H */

@@ -51,10 +51,6 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
     };
     let named = cli::Policy { profile, sched_feat: args.sched_feat.clone(), set: args.set.clone() };
     let (settings, style) = policy::settings(&named)?;
-    if settings.features >> Feature::CACHE_AWARE_WAKEUP as u32 & 1 == 1 {
-        let wrong = "--sched-feat: CACHE_AWARE_WAKEUP needs to know which caches processes prefer, which shadow does not";
-        return Err(policy::WrongArgument(wrong.into()).into());
-    }
     kernel::has_bpf()?;
     let system = policy::system(&LiveMachine::load()?, &settings, style)?;
 
@@ -66,6 +62,12 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
     let mut builder = ShadowSkelBuilder::default();
     builder.obj_builder.debug(args.verbose);
     let mut skel = builder.open(&mut open_object)?;
+    let prefers_llc = settings.features >> Feature::CACHE_AWARE_WAKEUP as u32 & 1 == 1;
+    skel.progs.stat_runtime.set_autoload(prefers_llc);
+    if !prefers_llc {
+        // the memory is taken at once
+        skel.maps.processes.set_max_entries(1)?;
+    }
     let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
     policy::copy_system(&mut bss.sys, &system);
     let setup = &mut skel.maps.rodata_data.as_mut().context("the programs have no constants")?.setup;

@@ -84,6 +84,7 @@ pub(super) struct Totals {
     pub(super) decided: u64,
     pub(super) ns: u64,
     pub(super) sync: u64,
+    pub(super) preferred_llc: u64,
     /// Of each of the policy's reasons: decisions, and how many of these the kernel made otherwise.
     pub(super) reasons: [[u64; 2]; MAX_REASONS],
     pub(super) drift: Drift,
@@ -106,6 +107,7 @@ impl Totals {
             decided: words.next(),
             ns: words.next(),
             sync: words.next(),
+            preferred_llc: words.next(),
             reasons: std::array::from_fn(|_| words.array()),
             drift: Drift {
                 samples: words.next(),
@@ -125,6 +127,7 @@ impl Totals {
             (&mut self.decided, other.decided),
             (&mut self.ns, other.ns),
             (&mut self.sync, other.sync),
+            (&mut self.preferred_llc, other.preferred_llc),
             (&mut self.drift.samples, other.drift.samples),
             (&mut self.drift.idle, other.drift.idle),
             (&mut self.drift.nr_running, other.drift.nr_running),
@@ -197,17 +200,17 @@ mod tests {
 
     #[test]
     fn words_stand_where_c_has_them() {
-        // three kinds of 22 words, five words, 32 reasons of two, five words
-        let totals = Totals::read(&numbered(3 * 22 + 5 + 2 * 32 + 5));
+        // three kinds of 22 words, six words, 32 reasons of two, five words
+        let totals = Totals::read(&numbered(3 * 22 + 6 + 2 * 32 + 5));
         assert_eq!((totals.kinds[1].decisions, totals.kinds[1].elsewhere), (22, 23));
         assert_eq!(totals.kinds[2].added, [61, 62, 63, 64, 65]);
-        assert_eq!((totals.unplaced, totals.sync, totals.reasons[0]), (66, 70, [71, 72]));
-        assert_eq!((totals.drift.samples, totals.drift.util_sum), (135, 139));
+        assert_eq!((totals.unplaced, totals.preferred_llc, totals.reasons[0]), (66, 71, [72, 73]));
+        assert_eq!((totals.drift.samples, totals.drift.util_sum), (136, 140));
     }
 
     #[test]
     fn cpus_add_up_and_what_was_before_is_taken_off() {
-        let one = Totals::read(&numbered(140));
+        let one = Totals::read(&numbered(141));
         let mut sum = one;
         sum.add(&one);
         assert_eq!(sum.kinds[0].kernel, [4, 6, 8, 10, 12]);

@@ -46,6 +46,7 @@ pub(super) fn report(named: &cli::Policy, elapsed: Duration, counted: &Counted, 
             (name.to_owned(), json!({ "decisions": decisions, "elsewhere": elsewhere }))
         }).collect::<Map<_, _>>(),
         "sync": totals.sync,
+        "preferred_llc": totals.preferred_llc,
         "unplaced": totals.unplaced,
         "lost": totals.lost,
         "ns_per_decision": mean(totals.ns, totals.decided),
