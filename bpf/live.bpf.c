@@ -345,6 +345,12 @@ static __noinline bool rescue_starving(s32 cpu)
 	return false;
 }
 
+/*
+ * Each program runs within a read-side section of its own, which counts for the
+ * current task (__bpf_prog_enter(), kernel/bpf/trampoline.c).
+ */
+#define RCU_NESTING_OWN 1
+
 /* Ticks for which a reader of RCU keeps its CPU. Most read-side sections end within a small part of one. */
 #define RCU_TICKS 8
 
@@ -356,8 +362,8 @@ static __noinline bool rescue_starving(s32 cpu)
  */
 static inline bool is_rcu_reader(struct eevdf_queue *q, const struct task_struct *p)
 {
-	return bpf_core_field_exists(p->rcu_read_lock_nesting) && p->rcu_read_lock_nesting > 0 &&
-	       q->rcu_ticks++ < RCU_TICKS;
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
+	       p->rcu_read_lock_nesting > RCU_NESTING_OWN && q->rcu_ticks++ < RCU_TICKS;
 }
 
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
