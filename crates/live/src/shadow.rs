@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
         None => running_profile()?,
     };
     let named = cli::Policy { profile, sched_feat: args.sched_feat.clone(), set: args.set.clone() };
-    let (settings, style) = policy::settings(&named)?;
+    let (settings, style) = policy::settings(&named, &[])?;
     if settings.features >> Feature::CACHE_AWARE_WAKEUP as u32 & 1 == 1 {
         let wrong = "--sched-feat: CACHE_AWARE_WAKEUP needs to know which caches processes prefer, which shadow does not";
         return Err(policy::WrongArgument(wrong.into()).into());
