@@ -45,6 +45,7 @@ struct live_task {
 	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
 	u32 push_to; /* active balance, exec: 1 + the CPU that it goes to when it is queued next */
 	u64 woken_at; /* ns, 0 once it has run */
+	u64 sync_at; /* when it last woke another synchronously, ns, 0 once it has slept */
 };
 
 struct {
@@ -86,6 +87,16 @@ static inline bool claim_idle_cpu(s32 cpu)
 	return true;
 }
 
+/* Takes the CPU of a waker that is about to sleep for the task that it wakes: it is the next there. */
+static inline bool claim_waker_cpu(s32 cpu, const struct cw_decision *d)
+{
+	if (d->reason != CW_REASON_SYNC_WAKER ||
+	    __sync_lock_test_and_set(&claimed[cpu & CW_CPU_MASK], 1))
+		return false;
+	cpu_rq(&sys, cpu)->ttwu_pending = 1;
+	return true;
+}
+
 static inline void release_cpu(s32 cpu)
 {
 	claimed[cpu & CW_CPU_MASK] = 0;
@@ -101,12 +112,22 @@ static inline void insert_local(struct task_struct *p, u64 enq_flags)
 
 #include "balance.bpf.h"
 
-/* The task that wakes others on this CPU; for an idle one's interrupts, the idle task. */
-static inline struct cw_task *current_waker(s32 cpu)
-{
-	struct live_task *t = lookup_task(bpf_get_current_task_btf());
+/*
+ * A waker that sleeps within this time, ns, sleeps at once. An assumption: what it
+ * takes an idle CPU to leave its idle state and to be there again, a few us each.
+ */
+#define SYNC_SLEEP_NS 10000
 
-	return t ? &t->host.policy : &swapper[cpu & CW_CPU_MASK];
+/* The task sleeps: did it keep the promise that its synchronous wakeup gave? */
+static inline void note_sync_sleep(struct live_task *t, u64 now)
+{
+	if (!t->sync_at)
+		return;
+	if ((s64)(now - t->sync_at) < SYNC_SLEEP_NS)
+		t->host.policy.flags |= CW_TASK_SLEEPS_AFTER_SYNC;
+	else
+		t->host.policy.flags &= ~(u32)CW_TASK_SLEEPS_AFTER_SYNC;
+	t->sync_at = 0;
 }
 
 /* Asks the policy for a CPU for the task, which last ran on `prev_cpu`. */
@@ -115,11 +136,13 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 	struct task_struct *current = bpf_get_current_task_btf();
 	s32 this_cpu = bpf_get_smp_processor_id(), cpu;
 	struct cw_decision *d = &decision[this_cpu & CW_CPU_MASK];
-	struct live_task *t = lookup_task(p);
+	struct live_task *t = lookup_task(p), *waker;
 	struct cw_wakeup w;
 
 	if (!t)
 		return prev_cpu;
+	/* none for an idle CPU's interrupts, nor for tasks that others schedule */
+	waker = lookup_task(current);
 	/* a waker that ends does not make room */
 	if (current->flags & PF_EXITING)
 		wake_flags &= ~(u64)WF_SYNC;
@@ -127,7 +150,7 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 		task_cache_cpu(&t->host.policy, lookup_process(p));
 	w = (struct cw_wakeup){
 		.p = &t->host.policy,
-		.waker = current_waker(this_cpu),
+		.waker = waker ? &waker->host.policy : &swapper[this_cpu & CW_CPU_MASK],
 		.cpus_ptr = &t->host.allowed,
 		.this_cpu = this_cpu,
 		.prev_cpu = prev_cpu,
@@ -142,7 +165,10 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 	if (wake_flags & WF_EXEC)
 		return cpu;
 	t->woken_at = w.now;
-	if (cpumask_test_cpu(cpu, &t->host.allowed) && claim_idle_cpu(cpu))
+	if (waker && wake_flags & WF_SYNC && !waker->sync_at)
+		waker->sync_at = w.now;
+	if (cpumask_test_cpu(cpu, &t->host.allowed) &&
+	    (claim_idle_cpu(cpu) || claim_waker_cpu(cpu, d)))
 		insert_local(p, 0);
 	return cpu;
 }
@@ -364,6 +390,12 @@ static __noinline bool rescue_starving(s32 cpu)
 	return false;
 }
 
+/*
+ * Each program runs within a read-side section of its own, which counts for the
+ * current task (__bpf_prog_enter(), kernel/bpf/trampoline.c).
+ */
+#define RCU_NESTING_OWN 1
+
 /* Ticks for which a reader of RCU keeps its CPU. Most read-side sections end within a small part of one. */
 #define RCU_TICKS 8
 
@@ -375,8 +407,8 @@ static __noinline bool rescue_starving(s32 cpu)
  */
 static inline bool is_rcu_reader(struct eevdf_queue *q, const struct task_struct *p)
 {
-	return bpf_core_field_exists(p->rcu_read_lock_nesting) && p->rcu_read_lock_nesting > 0 &&
-	       q->rcu_ticks++ < RCU_TICKS;
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
+	       p->rcu_read_lock_nesting > RCU_NESTING_OWN && q->rcu_ticks++ < RCU_TICKS;
 }
 
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
@@ -469,16 +501,18 @@ void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
 void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct live_task *t = lookup_task(p);
+	u64 now = scx_bpf_now();
 
 	if (!t)
 		return;
+	note_sync_sleep(t, now);
 	if (queue_cpu(&t->se) >= 0) {
 		update_entity_lag(&t->se, queue_cpu(&t->se));
 		queue_leave(&t->se);
 	}
 	t->se.cpu = -1;
 	t->push_to = 0;
-	host_dequeue_task(&t->host, scx_bpf_now(), deq_flags & SCX_DEQ_SLEEP);
+	host_dequeue_task(&t->host, now, deq_flags & SCX_DEQ_SLEEP);
 }
 
 /*

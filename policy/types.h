@@ -221,6 +221,7 @@ enum cw_task_flag {
 	CW_TASK_CACHE_CPU = 1 << 5, /* its process prefers an LLC */
 	CW_TASK_BUDDY = 1 << 6, /* CFS will prefer it at the next switch (cfs_rq->next or ->last) */
 	CW_TASK_PREFERRED_LLC = 1 << 7, /* SCHED_CACHE: when it last ran, its process preferred an LLC */
+	CW_TASK_SLEEPS_AFTER_SYNC = 1 << 8, /* SYNC_ON_WAKER: it slept at once after its last synchronous wakeup */
 };
 
 /* Wake flags, as the kernel's WF_*. */
@@ -289,7 +290,8 @@ struct cw_wakeup {
 	X(CLUSTER_IDLE, "idle CPU of the target's cluster")                    \
 	X(BALANCE_PULL, "busiest queue found")                                 \
 	X(BALANCE_BALANCED, "balanced")                                        \
-	X(BALANCE_NOT_MINE, "another CPU of the group balances")
+	X(BALANCE_NOT_MINE, "another CPU of the group balances")               \
+	X(SYNC_WAKER, "waker about to sleep")
 
 enum cw_reason {
 #define CW_REASON_ENUM(name, text) CW_REASON_##name,

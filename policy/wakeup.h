@@ -192,6 +192,22 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	return decide(d, target, CW_REASON_TARGET_BUSY);
 }
 
+/*
+ * SYNC_ON_WAKER: is the waker's CPU free for the task as soon as the waker sleeps,
+ * which it is about to? Another CPU, though idle now, would begin later than that:
+ * it has to be woken, and both CPUs switch to idle and back. That a wakeup is
+ * synchronous promises that sleep, but pipes promise it for every write: a waker
+ * that goes on is therefore known by the last time.
+ */
+static inline bool sync_on_waker(struct cw_sys *sys, const struct cw_wakeup *w)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, w->this_cpu);
+
+	return sched_feat(sys, CW_FEAT_SYNC_ON_WAKER) && (w->wake_flags & WF_SYNC) && w->in_task &&
+	       (w->waker->flags & CW_TASK_SLEEPS_AFTER_SYNC) && rq->nr_running == 1 &&
+	       !rq->ttwu_pending && cpus_share_cache(sys, w->this_cpu, w->prev_cpu);
+}
+
 /* May the waker's CPU be the target? If not, domains with SD_BALANCE_WAKE place the task. */
 static inline bool want_affine(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
 {
@@ -222,6 +238,8 @@ static inline s32 find_cpu(struct cw_sys *sys, const struct cw_wakeup *w, struct
 		if ((w->wake_flags & WF_CURRENT_CPU) && cpumask_test_cpu(w->this_cpu, w->cpus_ptr))
 			return decide(d, w->this_cpu, CW_REASON_CURRENT_CPU);
 		affine = want_affine(sys, w, d);
+		if (affine && sync_on_waker(sys, w))
+			return decide(d, w->this_cpu, CW_REASON_SYNC_WAKER);
 	}
 	for_each_domain(sys, w->this_cpu, level, sd) {
 		if (affine && (sd->flags & SD_WAKE_AFFINE) &&

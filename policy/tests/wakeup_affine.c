@@ -275,6 +275,59 @@ static void test_balance_wake(void)
 	EXPECT(d, 3, SLOW_PATH);
 }
 
+/* SYNC_ON_WAKER: the waker's CPU, if the waker is alone there and known to sleep, though prev idles. */
+static void test_sync_on_waker(void)
+{
+	sys_plain(2, 4);
+	set_feature(CW_FEAT_SYNC_ON_WAKER, true);
+	make_idle(1);
+	new_wakeup(WF_TTWU | WF_SYNC, 0, 1);
+	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
+	decide_wakeup();
+	EXPECT(d, 0, SYNC_WAKER);
+
+	/* another task waits there, or is on its way */
+	sys.cpu[0].nr_running = 2;
+	decide_wakeup();
+	EXPECT(d, 1, TARGET_IDLE);
+	sys.cpu[0].nr_running = 1;
+	sys.cpu[0].ttwu_pending = 1;
+	decide_wakeup();
+	EXPECT(d, 1, PREV_IDLE);
+	sys.cpu[0].ttwu_pending = 0;
+
+	/* a waker that went on last time, an interrupt, no promise, a CPU that is not allowed */
+	waker.flags = 0;
+	decide_wakeup();
+	EXPECT(d, 1, PREV_IDLE);
+	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
+	wakeup.in_task = 0;
+	decide_wakeup();
+	EXPECT(d, 1, PREV_IDLE);
+	wakeup.in_task = 1;
+	wakeup.wake_flags = WF_TTWU;
+	decide_wakeup();
+	EXPECT(d, 1, TARGET_IDLE);
+	wakeup.wake_flags = WF_TTWU | WF_SYNC;
+	allowed = mask_range(1, 7);
+	decide_wakeup();
+	EXPECT(d, 1, TARGET_IDLE);
+
+	/* another cache holds what the task uses */
+	make_idle(5);
+	new_wakeup(WF_TTWU | WF_SYNC, 0, 5);
+	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
+	decide_wakeup();
+	CHECK(d.reason != CW_REASON_SYNC_WAKER);
+	/* off in every kernel */
+	make_idle(1);
+	new_wakeup(WF_TTWU | WF_SYNC, 0, 1);
+	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
+	set_feature(CW_FEAT_SYNC_ON_WAKER, false);
+	decide_wakeup();
+	EXPECT(d, 1, PREV_IDLE);
+}
+
 static void test_record(void)
 {
 	sys_plain(2, 4);
@@ -302,6 +355,7 @@ int main(void)
 	test_wake_affine_weight();
 	test_domains();
 	test_balance_wake();
+	test_sync_on_waker();
 	test_record();
 	return test_report("wakeup_affine");
 }

@@ -71,6 +71,21 @@ def _shares(ratio: float, tolerance: float) -> Callable[[Files, int], list[str]]
     return verdict
 
 
+# What a spinner may run at a time, ns: a request of 3 ms ends at one of the next two ticks of 4 ms.
+_TURN_NS = 12_000_000
+
+
+def _fair_turns(files: Files, count: int) -> list[str]:
+    """The verdict on two spinners that are alike: equal times, in turns of about a request."""
+    if wrong := _shares(1, 0.05)(files, count):
+        return wrong
+    before, _, after, _ = map(int, files["shares"].split())
+    begun, ended = map(int, files.get("turns", "0 0").split())
+    if (after - before) > _TURN_NS * (ended - begun):
+        return [f"a spinner had {ended - begun} turns in {(after - before) / 1e9:.1f} s"]
+    return []
+
+
 def _at_least(name: str, what: str) -> Callable[[Files, int], list[str]]:
     """The verdict on a file with a number that must not be below `count`."""
 
@@ -157,9 +172,10 @@ FAULTS = {
     "fairness": Fault(
         "shares 'nice -n 0' 'nice -n 0' {seconds}",
         (20, 5),
-        verdict=_shares(1, 0.05),
+        verdict=_fair_turns,
         controls=(
             ("one spinner gets 10 % more", "shares", "0 0 1100 1000"),
+            ("a spinner is never switched away", "turns", "7 7"),
             ("one does not run", "shares", "0 0 1 0"),
         ),
     ),

@@ -39,8 +39,13 @@ finish() {
 # What a process has run, in ns.
 run_ns() { cut -d' ' -f1 "/proc/$1/schedstat"; }
 
+# turns PID: how often the task was switched away though it could have gone on.
+turns() {
+	sed -n 's/^nonvoluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status"
+}
+
 # shares COMMAND COMMAND SECONDS: what two spinners on CPU 1 run in that time, each started by a command
-# such as nice: both times before and after, in ns, into /out/shares.
+# such as nice: both times before and after, in ns, into /out/shares, and the turns of the first into /out/turns.
 shares() {
 	taskset 2 $1 sh -c 'while :; do :; done' &
 	first=$!
@@ -48,8 +53,10 @@ shares() {
 	second=$!
 	sleep 1
 	before="$(run_ns $first) $(run_ns $second)"
+	begun=$(turns $first)
 	sleep "$3"
 	echo "$before $(run_ns $first) $(run_ns $second)" >/out/shares
+	echo "$begun $(turns $first)" >/out/turns
 	kill $first $second
 	wait $first $second 2>/dev/null
 }

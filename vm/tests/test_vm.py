@@ -200,6 +200,7 @@ class Schedulers(unittest.TestCase):
         "left": "",
         "statuses": "0\n0\n",
         "shares": "1000 1000 5900 2600\n",
+        "turns": "10 1010\n",
         "toggled": "60\n",
         "scattered": "500\n",
         "tasks": "10000 3\n",
@@ -212,6 +213,11 @@ class Schedulers(unittest.TestCase):
         for shares, fair in (("0 0 1049 1000", True), ("0 0 1051 1000", False), ("0 0 949 1000", False)):
             wrong = faults.verdict("fairness", self.BPFLAND, {**self.FILES, "shares": shares}, False)
             self.assertEqual(not wrong, fair, shares)
+
+    def test_turns(self) -> None:
+        for turns, fair in (("100 1000", True), ("100 200", False)):
+            files = {**self.FILES, "shares": "0 0 3600000000 3600000000", "turns": turns}
+            self.assertEqual(not faults.verdict("fairness", self.BPFLAND, files, False), fair, turns)
 
     def test_every_change_is_condemned(self) -> None:
         killed = f"enabled 1 {self.NAME}\ndisabled 1 \ndisabled 1 \n"

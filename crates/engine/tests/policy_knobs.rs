@@ -63,8 +63,14 @@ fn sched_cache(s: Setup) -> Setup {
 /// Features that act on what simulated tasks never are: SCHED_IDLE, or kept off CPUs; or hardly
 /// ever, as balancing takes first those that have waited, which are eligible. Their cases are
 /// states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 4] =
-    ["DST_GROUP_ALLOWED", "SCHED_IDLE_AVOIDS_PEERS", "SIS_KEEP_IDLE_CORES", "LB_ELIGIBLE"];
+const NOT_SIMULATED: [&str; 5] = [
+    "DST_GROUP_ALLOWED",
+    "SCHED_IDLE_AVOIDS_PEERS",
+    "SIS_KEEP_IDLE_CORES",
+    "LB_ELIGIBLE",
+    // the simulator does not note who sleeps after a synchronous wakeup
+    "SYNC_ON_WAKER",
+];
 
 /// Where each feature matters.
 fn feature_case(name: &str) -> Option<Setup> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use coreward_engine::PolicySettings;
 use coreward_machine::KernelStyle;
+use coreward_policy::Feature;
 use libbpf_rs::OpenObject;
 use scx_stats::StatsServer;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
@@ -27,6 +28,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// `offline[]` of a CPU that was down when the machine was looked at (`bpf/live.bpf.c`).
 const UNPLACED: u32 = 2;
 
+/// What it has on beside the features of the kernel.
+const OWN_FEATURES: [Feature; 1] = [Feature::SYNC_ON_WAKER];
+
 type Server = StatsServer<Request, Response>;
 
 /// Schedules until a signal comes. A CPU that comes online for the first time makes it start anew.
@@ -34,7 +38,7 @@ type Server = StatsServer<Request, Response>;
 /// # Errors
 /// The arguments are wrong, the kernel does not load the scheduler, or has ended it for a fault.
 pub(crate) fn run(args: &cli::Live) -> Result<()> {
-    let (mut settings, names) = policy::settings(&args.policy)?;
+    let (mut settings, names) = policy::settings(&args.policy, &OWN_FEATURES)?;
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
     // says what is wrong with the settings before anything is served

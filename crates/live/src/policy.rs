@@ -7,7 +7,7 @@ use anyhow::Result;
 use coreward_engine::{PolicySettings, policy_system};
 use coreward_machine::{DomainOptions, KernelStyle};
 use coreward_policy::{
-    Assignment, Profile, Sys, System, Tunable, default_tunables, feature_switch, tunable_index,
+    Assignment, Feature, Profile, Sys, System, Tunable, default_tunables, feature_switch, tunable_index,
 };
 
 use crate::cli;
@@ -54,14 +54,21 @@ pub(crate) fn without_effect(name: &str) -> String {
     format!("{name} has no effect here, only in simulations (coreward run, compare)")
 }
 
-/// The settings of a policy as it was named, and the kernel whose sched domains it is given.
+/// The settings of a policy as it was named, with what else is `on` by default, and the kernel whose
+/// sched domains it is given.
 ///
 /// # Errors
 /// A name is unknown or without effect, or a value out of its range.
-pub(crate) fn settings(named: &cli::Policy) -> Result<(PolicySettings, KernelStyle), WrongArgument> {
+pub(crate) fn settings(
+    named: &cli::Policy,
+    on: &[Feature],
+) -> Result<(PolicySettings, KernelStyle), WrongArgument> {
     let option = |option: &'static str| move |wrong| WrongArgument(format!("{option}: {wrong}"));
     let profile = Profile::named(&named.profile).map_err(option("--profile"))?;
     let mut settings = PolicySettings { features: profile.features(), tunables: default_tunables() };
+    for feature in on {
+        settings.features |= 1 << *feature as u32;
+    }
     for name in &named.sched_feat {
         let (bit, on) = feature_switch(name).map_err(option("--sched-feat"))?;
         if !has_effect(name) {

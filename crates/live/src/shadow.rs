@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
         None => running_profile()?,
     };
     let named = cli::Policy { profile, sched_feat: args.sched_feat.clone(), set: args.set.clone() };
-    let (settings, style) = policy::settings(&named)?;
+    let (settings, style) = policy::settings(&named, &[])?;
     kernel::has_bpf()?;
     let system = policy::system(&LiveMachine::load()?, &settings, style)?;
 
