@@ -26,6 +26,7 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 			       struct cw_sg_stats *sgs CW_NONNULL)
 {
 	u64 util_est = pelt_max(task->util, task->util_est);
+	bool runnable = sched_feat(sys, CW_FEAT_GROUP_RUNNABLE);
 	s32 cpu;
 
 	*sgs = (struct cw_sg_stats){
@@ -41,7 +42,8 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 
 		sgs->group_load += cpu_load_without(sys, cpu, task);
 		sgs->group_util += cpu_util_without(sys, cpu, task);
-		sgs->group_runnable += cpu_runnable_without(sys, cpu, task);
+		if (runnable)
+			sgs->group_runnable += cpu_runnable_without(sys, cpu, task);
 		sgs->sum_h_nr_running += rq->cfs_nr_running - local;
 		sgs->sum_nr_running += nr_running;
 		if (!nr_running && idle_cpu_without(sys, cpu, task))

@@ -46,6 +46,24 @@ static void test_allowed_cpus_of_a_group(void)
 	EXPECT(d, 4, SLOW_PATH);
 }
 
+static void test_group_runnable(void)
+{
+	s32 cpu;
+
+	/* a task on each CPU, none of which runs much, but here they wait for long */
+	sys_plain(2, 4);
+	for (cpu = 0; cpu < 8; cpu++)
+		make_busy(cpu, 1024, 100);
+	for (cpu = 0; cpu < 4; cpu++)
+		sys.cpu[cpu].avg.runnable_avg = 2000;
+	fork_on(0);
+	place();
+	CHECK(d.cpu >= 4);
+	set_feature(CW_FEAT_GROUP_RUNNABLE, false);
+	place();
+	CHECK(d.cpu < 4);
+}
+
 static void test_fits_an_allowed_cpu(void)
 {
 	/* it fits CPU 6, but may use only the little ones of that group: misfits both */
@@ -220,6 +238,7 @@ static void test_sync_to_task_cpu(void)
 int main(void)
 {
 	test_allowed_cpus_of_a_group();
+	test_group_runnable();
 	test_fits_an_allowed_cpu();
 	test_preferred_node();
 	test_no_idle_state();

@@ -107,6 +107,8 @@ fn feature_case(name: &str) -> Option<Setup> {
         // a rate is first worked out after 512 calls
         "NI_RATE" => Setup::new("4c", restless(6, 100_000, 100_000, 3000)),
         "LB_RUNNABLE" => crowd("2l4c2t"),
+        // CPUs that are idle for a quarter of the time, and tasks that wait for them all the same
+        "GROUP_RUNNABLE" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),
         // a cache that has room, but not for one of the tasks that crowd the other
         "LB_UTIL_RELAX" => asymmetric("2l2c", spinners(5, 60 * MS)),
         "ILB_IDLE_CORE" => Setup::new("2l4c2t", uneven()),
