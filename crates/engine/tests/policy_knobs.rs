@@ -122,6 +122,8 @@ fn feature_case(name: &str) -> Option<Setup> {
         "IDLEST_LOAD_AVG" => crowd("2l4c2t").profile("linux-4.8"),
         // wakeups of tasks that are too big for a little core
         "WAKE_CAP" => asymmetric("2l2c", uneven()).profile("linux-5.5"),
+        // big cores that are busy, and tasks that only fit these
+        "DST_GROUP_STATS" => asymmetric("2l2c", restless(6, 2 * MS, MS, 60)).profile("linux-5.5"),
         "ASYM_WAKE_SCAN" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         "ASYM_WAKE_FITS" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         "NEWIDLE_MIN_IDLE" => crowd("2l4c2t"),
