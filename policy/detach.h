@@ -131,6 +131,8 @@ static inline bool take_from_imbalance(struct cw_sys *sys, struct cw_balance *en
 		break;
 	case CW_MIGRATE_UTIL:
 		size = task_util_est(p);
+		if (!sched_feat(sys, CW_FEAT_LB_UTIL_RELAX) && size > (u64)env->imbalance)
+			return false;
 		break;
 	case CW_MIGRATE_TASK:
 	case CW_MIGRATE_LLC_TASK:

@@ -157,6 +157,16 @@ static void test_amounts(void)
 	start(CW_NOT_IDLE, CW_MIGRATE_UTIL, 99);
 	CHECK_EQ(offer(0, 5), CW_DETACH_SKIP);
 	CHECK_EQ(offer(1, 5), CW_DETACH_TAKE);
+	/* Half as much after a failure, since 6.8. */
+	setup(6, 100, 40);
+	sys.cpu_sd[0][1].nr_balance_failed = 1;
+	start(CW_NOT_IDLE, CW_MIGRATE_UTIL, 39);
+	CHECK_EQ(offer_all(6), 1);
+	start(CW_NOT_IDLE, CW_MIGRATE_UTIL, 39);
+	set_feature(CW_FEAT_LB_UTIL_RELAX, false);
+	CHECK_EQ(offer_all(6), 0);
+	start(CW_NOT_IDLE, CW_MIGRATE_UTIL, 40);
+	CHECK_EQ(offer_all(6), 1);
 
 	setup(6, 100, 40);
 	start(CW_NOT_IDLE, CW_MIGRATE_TASK, 4);

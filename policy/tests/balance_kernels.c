@@ -43,6 +43,19 @@ static void test_runnable(void)
 	EXPECT_PULL(6, TASK, 3);
 }
 
+static void test_group_runnable(void)
+{
+	/* Two tasks on each CPU of the second LLC run little and wait for long: overloaded? */
+	SYS_BALANCE(8, LEVEL_MC(4), LEVEL_PKG(8));
+	make_tasks_on(4, 7, 2, 2048, 200, 1500);
+	make_tasks_on(1, 3, 1, 1024, 200, 200);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest_stat.group_type, group_overloaded);
+	set_feature(CW_FEAT_GROUP_RUNNABLE, false);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest_stat.group_type, group_has_spare);
+}
+
 /* Nodes 0-3 and 4-7, each an LLC; 10 tasks on the second. */
 static void two_nodes(void)
 {
@@ -286,6 +299,7 @@ int main(void)
 	test_detach();
 	test_idle_load_balancer();
 	test_runnable();
+	test_group_runnable();
 	test_fbq();
 	test_asym_misfit();
 	test_asym_smt();

@@ -46,6 +46,51 @@ static void test_allowed_cpus_of_a_group(void)
 	EXPECT(d, 4, SLOW_PATH);
 }
 
+static void test_group_stats(void)
+{
+	/* CPU 6 is idle, but all CPUs are used beyond the margin: to 5.5 that group is overloaded, too */
+	sys_plain(2, 4);
+	make_idle(6);
+	sys.cpu[6].avg.util_avg = sys.cpu[6].avg.util_est = 1000;
+	fork_on(0);
+	place();
+	EXPECT(d, 6, SLOW_PATH);
+	set_feature(CW_FEAT_DST_GROUP_STATS, false);
+	place();
+	CHECK(d.cpu < 4);
+	/* by load that group wins, too; 5.5 knows no load of a busy group */
+	set_feature(CW_FEAT_DST_GROUP_STATS, true);
+	make_busy(6, 0, 1000);
+	sys.cpu[5].nr_running = sys.cpu[1].nr_running = 2;
+	place();
+	EXPECT(d, 6, SLOW_PATH);
+	set_feature(CW_FEAT_DST_GROUP_STATS, false);
+	place();
+	CHECK(d.cpu < 4);
+	/* within the margin it is right */
+	make_idle(6);
+	place();
+	EXPECT(d, 6, SLOW_PATH);
+}
+
+static void test_group_runnable(void)
+{
+	s32 cpu;
+
+	/* a task on each CPU, none of which runs much, but here they wait for long */
+	sys_plain(2, 4);
+	for (cpu = 0; cpu < 8; cpu++)
+		make_busy(cpu, 1024, 100);
+	for (cpu = 0; cpu < 4; cpu++)
+		sys.cpu[cpu].avg.runnable_avg = 2000;
+	fork_on(0);
+	place();
+	CHECK(d.cpu >= 4);
+	set_feature(CW_FEAT_GROUP_RUNNABLE, false);
+	place();
+	CHECK(d.cpu < 4);
+}
+
 static void test_fits_an_allowed_cpu(void)
 {
 	/* it fits CPU 6, but may use only the little ones of that group: misfits both */
@@ -220,6 +265,8 @@ static void test_sync_to_task_cpu(void)
 int main(void)
 {
 	test_allowed_cpus_of_a_group();
+	test_group_stats();
+	test_group_runnable();
 	test_fits_an_allowed_cpu();
 	test_preferred_node();
 	test_no_idle_state();

@@ -113,6 +113,10 @@ fn feature_case(name: &str) -> Option<Setup> {
         // a rate is first worked out after 512 calls
         "NI_RATE" => Setup::new("4c", restless(6, 100_000, 100_000, 3000)),
         "LB_RUNNABLE" => crowd("2l4c2t"),
+        // CPUs that are idle for a quarter of the time, and tasks that wait for them all the same
+        "GROUP_RUNNABLE" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),
+        // a cache that has room, but not for one of the tasks that crowd the other
+        "LB_UTIL_RELAX" => asymmetric("2l2c", spinners(5, 60 * MS)),
         "ILB_IDLE_CORE" => Setup::new("2l4c2t", uneven()),
         // misfits on little cores, and big cores that are half busy
         "ASYM_LB" => asymmetric("4l2c2t", spinners(14, 60_000_000)),
@@ -124,6 +128,8 @@ fn feature_case(name: &str) -> Option<Setup> {
         "IDLEST_LOAD_AVG" => crowd("2l4c2t").profile("linux-4.8"),
         // wakeups of tasks that are too big for a little core
         "WAKE_CAP" => asymmetric("2l2c", uneven()).profile("linux-5.5"),
+        // big cores that are busy, and tasks that only fit these
+        "DST_GROUP_STATS" => asymmetric("2l2c", restless(6, 2 * MS, MS, 60)).profile("linux-5.5"),
         "ASYM_WAKE_SCAN" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         "ASYM_WAKE_FITS" => asymmetric("4l2c", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         "NEWIDLE_MIN_IDLE" => crowd("2l4c2t"),
