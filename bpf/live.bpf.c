@@ -45,6 +45,7 @@ struct live_task {
 	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
 	u32 push_to; /* active balance, exec: 1 + the CPU that it goes to when it is queued next */
 	u64 woken_at; /* ns, 0 once it has run */
+	u32 by_interrupt; /* an interrupt woke it then, not a task */
 	u64 sync_at; /* when it last woke another synchronously, ns, 0 once it has slept */
 };
 
@@ -130,6 +131,29 @@ static inline void note_sync_sleep(struct live_task *t, u64 now)
 	t->sync_at = 0;
 }
 
+/* Bits of preempt_count() that count interrupts: until 7.1, or so, and since then (include/linux/preempt.h). */
+#define HARDIRQ_MASK_OLD 0x000f0000
+#define HARDIRQ_MASK_NEW 0x0f000000
+/* Which of them this kernel has; 0 until a tick, which is an interrupt, has shown it. */
+u32 hardirq_mask;
+
+static inline void learn_hardirq_mask(void)
+{
+	u32 count = (u32)get_preempt_count();
+
+	if (count & HARDIRQ_MASK_NEW)
+		hardirq_mask = HARDIRQ_MASK_NEW;
+	else if (count & HARDIRQ_MASK_OLD)
+		hardirq_mask = HARDIRQ_MASK_OLD;
+}
+
+/* Does the current task do this, and no interrupt, at once or put off? */
+static inline bool is_in_task(const struct task_struct *current)
+{
+	return !(current->flags & PF_IDLE) &&
+	       !((u32)get_preempt_count() & (hardirq_mask | SOFTIRQ_OFFSET));
+}
+
 /* Asks the policy for a CPU for the task, which last ran on `prev_cpu`. */
 static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -156,7 +180,7 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 		.prev_cpu = prev_cpu,
 		.task_cpu = t->host.cpu,
 		.wake_flags = (u32)wake_flags,
-		.in_task = !(current->flags & PF_IDLE),
+		.in_task = is_in_task(current),
 		.random = host_random(this_cpu),
 		.now = scx_bpf_now(),
 	};
@@ -165,6 +189,7 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 	if (wake_flags & WF_EXEC)
 		return cpu;
 	t->woken_at = w.now;
+	t->by_interrupt = !w.in_task;
 	if (waker && wake_flags & WF_SYNC && !waker->sync_at)
 		waker->sync_at = w.now;
 	if (cpumask_test_cpu(cpu, &t->host.allowed) &&
@@ -247,18 +272,20 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 #define PICK_MAX 32
 
 /*
- * Takes `cpu` from its running task, in a kernel of the lazy preemption model as
- * the fair class does it there: not at once, but when the task leaves the kernel,
- * at the latest at its next tick. Kernels that do not offer that leave the tick:
- * to have the task go when it next wakes another was tried, and made hackbench
- * half as slow again without a shorter tail of latencies.
+ * Takes `cpu` from its running task for `t`, in a kernel of the lazy preemption
+ * model as the fair class does it there: not at once, but when the task leaves the
+ * kernel, at the latest at its next tick. Kernels that do not offer that leave two
+ * ways. Whom an interrupt wakes runs at once: most of what is interrupted is about
+ * to leave the kernel, or not in it. Whom a task wakes waits for the tick: the
+ * running task would be taken from its system calls, perhaps with a lock, which
+ * made hackbench twice as slow.
  */
-static inline void resched_curr_lazy(s32 cpu)
+static inline void resched_curr_lazy(s32 cpu, const struct live_task *t)
 {
 	/* 0 where the kernel does not know it */
 	u64 lazy = SCX_KICK_PREEMPT_LAZY;
 
-	if (!CONFIG_PREEMPT_LAZY)
+	if (!CONFIG_PREEMPT_LAZY || (!lazy && t->by_interrupt))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	else if (lazy)
 		scx_bpf_kick_cpu(cpu, lazy);
@@ -304,8 +331,10 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* a task that may run on one CPU only has not been placed */
-	if (enq_flags & SCX_ENQ_WAKEUP && !t->woken_at)
+	if (enq_flags & SCX_ENQ_WAKEUP && !t->woken_at) {
 		t->woken_at = now;
+		t->by_interrupt = !is_in_task(bpf_get_current_task_btf());
+	}
 	if (push_away(t, p, cpu, enq_flags, now))
 		return;
 	/* a CPU on its way down lets go of what it finds there; a task alone goes on */
@@ -323,7 +352,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	idle = t->host.policy.flags & CW_TASK_SCHED_IDLE;
 	if (check_preempt(&t->se, cpu, idle, now) && is_best(&t->se, cpu)) {
 		s->preempted++;
-		resched_curr_lazy(cpu);
+		resched_curr_lazy(cpu, t);
 	}
 }
 
@@ -539,6 +568,8 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 	struct eevdf_queue *q = queue_of(cpu);
 	struct live_task *t = lookup_task(p);
 
+	if (!hardirq_mask)
+		learn_hardirq_mask();
 	if (!t)
 		return;
 	account_run(t, p, cpu, now);

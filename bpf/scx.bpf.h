@@ -10,6 +10,7 @@
 #define CW_SCX_BPF_H
 
 #include <scx/common.bpf.h>
+#include <bpf_experimental.h>
 
 #define SD_BALANCE_NEWIDLE CW_SD_BALANCE_NEWIDLE
 #define SD_BALANCE_EXEC CW_SD_BALANCE_EXEC
