@@ -113,24 +113,6 @@ static inline void insert_local(struct task_struct *p, u64 enq_flags)
 
 #include "balance.bpf.h"
 
-/*
- * A waker that sleeps within this time, ns, sleeps at once. An assumption: what it
- * takes an idle CPU to leave its idle state and to be there again, a few us each.
- */
-#define SYNC_SLEEP_NS 10000
-
-/* The task sleeps: did it keep the promise that its synchronous wakeup gave? */
-static inline void note_sync_sleep(struct live_task *t, u64 now)
-{
-	if (!t->sync_at)
-		return;
-	if ((s64)(now - t->sync_at) < SYNC_SLEEP_NS)
-		t->host.policy.flags |= CW_TASK_SLEEPS_AFTER_SYNC;
-	else
-		t->host.policy.flags &= ~(u32)CW_TASK_SLEEPS_AFTER_SYNC;
-	t->sync_at = 0;
-}
-
 /* Bits of preempt_count() that count interrupts: until 7.1, or so, and since then (include/linux/preempt.h). */
 #define HARDIRQ_MASK_OLD 0x000f0000
 #define HARDIRQ_MASK_NEW 0x0f000000
@@ -534,7 +516,9 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!t)
 		return;
-	note_sync_sleep(t, now);
+	if (t->sync_at)
+		note_sync_sleep(&t->host.policy, t->sync_at, now);
+	t->sync_at = 0;
 	if (queue_cpu(&t->se) >= 0) {
 		update_entity_lag(&t->se, queue_cpu(&t->se));
 		queue_leave(&t->se);

@@ -77,6 +77,11 @@ void cw_util_est_dequeue(const struct cw_sys *sys, struct cw_cpu *rq, const stru
 	util_est_dequeue(sys, rq, p);
 }
 
+void cw_note_sync_sleep(struct cw_task *p, u64 sync_at, u64 now)
+{
+	note_sync_sleep(p, sync_at, now);
+}
+
 void cw_util_est_update(const struct cw_sys *sys, const struct cw_cpu *rq, struct cw_task *p)
 {
 	util_est_update(sys, rq, p);

@@ -282,7 +282,11 @@ static void test_sync_on_waker(void)
 	set_feature(CW_FEAT_SYNC_ON_WAKER, true);
 	make_idle(1);
 	new_wakeup(WF_TTWU | WF_SYNC, 0, 1);
-	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
+	/* it slept 10 us after its last such wakeup, then sooner */
+	note_sync_sleep(&waker, 5000, 15000);
+	decide_wakeup();
+	EXPECT(d, 1, PREV_IDLE);
+	note_sync_sleep(&waker, 5000, 14999);
 	decide_wakeup();
 	EXPECT(d, 0, SYNC_WAKER);
 

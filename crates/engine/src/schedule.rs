@@ -6,7 +6,7 @@ use crate::segment::Work;
 use crate::sim::Simulation;
 use crate::task::State;
 use crate::trace::Leaving;
-use coreward_policy::Feature;
+use coreward_policy::{Feature, System};
 
 impl Simulation<'_> {
     /// The current task as far as it competes for the CPU: not if it has just blocked.
@@ -85,6 +85,11 @@ impl Simulation<'_> {
             self.sys.remove_entity_load_avg(cpu, p);
         } else {
             self.sys.util_est_update(cpu, &mut self.tasks[task as usize].policy);
+            let now = self.local_now(cpu);
+            let t = &mut self.tasks[task as usize];
+            if let Some(sync_at) = t.sync_at.take() {
+                System::note_sync_sleep(&mut t.policy, sync_at, now);
+            }
         }
     }
 

@@ -77,6 +77,8 @@ pub(crate) struct Task {
     pub(crate) woken_at: Option<u64>,
     /// The CPU that woke it, until it runs: the lines of the task that a waker writes are there.
     pub(crate) woken_by: Option<usize>,
+    /// When it first woke another synchronously since it last slept.
+    pub(crate) sync_at: Option<u64>,
     /// When it last began to wait on a runqueue.
     pub(crate) queued_at: u64,
     pub(crate) residence: Residence,
@@ -148,6 +150,7 @@ impl Task {
             waits_for_children: false,
             woken_at: None,
             woken_by: None,
+            sync_at: None,
             queued_at: 0,
             residence: Residence::default(),
             cache_work: false,

@@ -41,6 +41,9 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task as usize];
         t.woken_at = Some(self.now);
         t.woken_by = Some(cpu);
+        if let Some(waker) = self.cpus[cpu].curr.filter(|_| sync) {
+            self.tasks[waker as usize].sync_at.get_or_insert(before);
+        }
         if self.tasks[task as usize].delayed {
             self.ttwu_runnable(task, cpu);
         } else if !self.ttwu_on_cpu(task, cpu) {

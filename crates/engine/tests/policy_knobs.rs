@@ -63,14 +63,8 @@ fn sched_cache(s: Setup) -> Setup {
 /// Features that act on what simulated tasks never are: SCHED_IDLE, or kept off CPUs; or hardly
 /// ever, as balancing takes first those that have waited, which are eligible. Their cases are
 /// states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 5] = [
-    "DST_GROUP_ALLOWED",
-    "SCHED_IDLE_AVOIDS_PEERS",
-    "SIS_KEEP_IDLE_CORES",
-    "LB_ELIGIBLE",
-    // the simulator does not note who sleeps after a synchronous wakeup
-    "SYNC_ON_WAKER",
-];
+const NOT_SIMULATED: [&str; 4] =
+    ["DST_GROUP_ALLOWED", "SCHED_IDLE_AVOIDS_PEERS", "SIS_KEEP_IDLE_CORES", "LB_ELIGIBLE"];
 
 /// Where each feature matters.
 fn feature_case(name: &str) -> Option<Setup> {
@@ -87,6 +81,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         // the scan limit is learnt by periodic balance of a whole cache
         "SIS_UTIL" => Setup::new("2l2c", uneven()),
         "TTWU_QUEUE_IDLE" => crowd("4c"),
+        "SYNC_ON_WAKER" => Setup::new("2c", ping_pong(200, 30_000)),
         "TTWU_QUEUE" => Setup::new("2l2c", ping_pong(200, 30_000)),
         "WAKEUP_PREEMPTION" => crowd("1c"),
         "EEVDF" => cfs(crowd("1c")),
@@ -241,6 +236,10 @@ fn knobs_do_what_they_are_for() {
     let full = Setup::new("2c", hackbench("-g 1 -f 2 -l 3000 -T --pipe"));
     let (without, with) = switched(full, "PIPE_WAKE_WHILE_FULL", Metric::wakeups);
     assert!(with > without, "writers wake in vain: {with}, {without}");
+
+    let turns = Setup::new("2c", ping_pong(200, 30_000));
+    let (without, with) = switched(turns, "SYNC_ON_WAKER", Metric::cpu_migrations);
+    assert!(with > without, "tasks that take turns come together: {with} migrations, not {without}");
 
     let granularity = |ns| cfs(crowd("1c")).tunable("wakeup_granularity_ns", ns);
     let (wide, none) = pair(granularity(20_000_000), granularity(0), Metric::context_switches_involuntary);

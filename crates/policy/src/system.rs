@@ -20,6 +20,7 @@ unsafe extern "C" {
     fn cw_update_rq_clock_pelt(pelt: u64, task: u64, delta: u64, capacity: u32, idle: bool) -> u64;
     fn cw_util_est_enqueue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
     fn cw_util_est_dequeue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
+    fn cw_note_sync_sleep(p: *mut Task, sync_at: u64, now: u64);
     fn cw_util_est_update(sys: *const Sys, rq: *const Cpu, p: *mut Task);
     fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
     fn cw_process_init(sys: *const Sys, process: *mut Process, now: u64);
@@ -201,6 +202,13 @@ impl System {
     pub fn util_est_update(&self, cpu: usize, p: &mut Task) {
         // SAFETY: sys is only read.
         unsafe { cw_util_est_update(&*self.0, &self.0.cpu[cpu], p) }
+    }
+
+    /// A task goes to sleep that first woke another synchronously at `sync_at`, in ns, since it last
+    /// slept: note whether that was just now (`SYNC_ON_WAKER`).
+    pub fn note_sync_sleep(p: &mut Task, sync_at: u64, now: u64) {
+        // SAFETY: only the task is touched.
+        unsafe { cw_note_sync_sleep(p, sync_at, now) }
     }
 }
 
