@@ -28,7 +28,7 @@ fn check(workload: &Workload) {
             Op::CondWait { cond, mutex } => {
                 assert!(cond < shared.conds as u32 && mutex < shared.mutexes);
             }
-            Op::Barrier { barrier } => assert!(shared.barriers[barrier as usize] > 0),
+            Op::Barrier { barrier, .. } => assert!(shared.barriers[barrier as usize] > 0),
             _ => {}
         }
     }
