@@ -26,14 +26,11 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 			       struct cw_sg_stats *sgs CW_NONNULL)
 {
 	u64 util_est = pelt_max(task->util, task->util_est);
-	bool stats = sched_feat(sys, CW_FEAT_DST_GROUP_STATS);
-	bool runnable = sched_feat(sys, CW_FEAT_GROUP_RUNNABLE);
 	s32 cpu;
 
 	*sgs = (struct cw_sg_stats){
 		.group_capacity = group->capacity,
-		/* 5.5 forgot it, and the load of the groups for which it counts */
-		.group_weight = stats ? group->weight : 0,
+		.group_weight = group->weight,
 		/* until a CPU is found that the task fits */
 		.group_misfit_task_load = 1,
 	};
@@ -42,11 +39,9 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 		u32 local = task_running_on_cpu(task, cpu);
 		u32 nr_running = rq->nr_running - local;
 
-		if (stats)
-			sgs->group_load += cpu_load_without(sys, cpu, task);
+		sgs->group_load += cpu_load_without(sys, cpu, task);
 		sgs->group_util += cpu_util_without(sys, cpu, task);
-		if (runnable)
-			sgs->group_runnable += cpu_runnable_without(sys, cpu, task);
+		sgs->group_runnable += cpu_runnable_without(sys, cpu, task);
 		sgs->sum_h_nr_running += rq->cfs_nr_running - local;
 		sgs->sum_nr_running += nr_running;
 		if (!nr_running && idle_cpu_without(sys, cpu, task))
@@ -54,6 +49,11 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 		if (sgs->group_misfit_task_load && fits_capacity(sys, util_est, rq->capacity))
 			sgs->group_misfit_task_load = 0;
 	}
+	/* 5.5 forgot the CPUs, and the load of the groups for which it counts */
+	if (!sched_feat(sys, CW_FEAT_DST_GROUP_STATS))
+		sgs->group_weight = sgs->group_load = 0;
+	if (!sched_feat(sys, CW_FEAT_GROUP_RUNNABLE))
+		sgs->group_runnable = 0;
 	return sgs->idle_cpus;
 }
 

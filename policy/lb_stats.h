@@ -141,7 +141,6 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 	struct cw_sg_stats *sgs = local ? &env->sds.local_stat : &env->sds.candidate;
 	const struct cw_group *group = sd_group(sys, index);
 	const struct cw_domain *sd = env_domain(sys, env);
-	bool runnable = sched_feat(sys, CW_FEAT_GROUP_RUNNABLE);
 	bool overloaded = false;
 	s32 cpu;
 
@@ -155,8 +154,7 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 		d->cpus_scanned++;
 		sgs->group_load += cpu_load(rq);
 		sgs->group_util += cpu_util(sys, cpu);
-		if (runnable)
-			sgs->group_runnable += cpu_runnable(rq);
+		sgs->group_runnable += cpu_runnable(rq);
 		sgs->sum_h_nr_running += lb_nr_running(sys, rq);
 		sgs->sum_nr_running += rq->nr_running;
 		sgs->nr_numa_running += rq->nr_numa_running;
@@ -175,6 +173,9 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 		if (sgs->group_misfit_task_load < misfit && misfit_counts(sys, env, sd, group))
 			sgs->group_misfit_task_load = misfit;
 	}
+	/* asked here, as a branch in the loop doubles what BPF's verifier has to look at */
+	if (!sched_feat(sys, CW_FEAT_GROUP_RUNNABLE))
+		sgs->group_runnable = 0;
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
 	classify_sg(sys, env, group, local, sgs);
