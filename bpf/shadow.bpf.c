@@ -299,7 +299,7 @@ static void sample_drift(struct shadow_totals *total, const struct task_struct *
 	const struct rq *rq = p->se.cfs_rq->rq;
 	const struct cw_cpu *own = cpu_rq(&sys, cpu);
 	struct shadow_drift *drift = &total->drift;
-	u32 nr_running;
+	u32 nr_running, nr_delayed = 0;
 	bool idle;
 
 	if (!rq || rq->cpu != cpu)
@@ -308,7 +308,11 @@ static void sample_drift(struct shadow_totals *total, const struct task_struct *
 	idle = rq->curr == rq->idle && !nr_running && !rq->ttwu_pending;
 	/* no event tells when a sleeper whose dequeue is delayed leaves the queue, so it counts as gone at once */
 	if (bpf_core_field_exists(rq->cfs.h_nr_runnable))
-		nr_running -= rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+		nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+	/* read without the queue's lock: no sample while the counts change */
+	if (nr_delayed > nr_running)
+		return;
+	nr_running -= nr_delayed;
 	drift->samples++;
 	drift->idle += idle != idle_cpu(&sys, cpu);
 	drift->nr_running += nr_running != own->nr_running;
