@@ -25,8 +25,9 @@ build="--sanitizer none --fuzz-dir ."
 # shellcheck disable=SC2086 # options are words
 cargo fuzz build $build
 
-# Seeds that are already in the repository.
+# Seeds of its own, and those that are elsewhere in the repository.
 seeds() {
+	[ ! -d "seeds/$1" ] || echo "seeds/$1"
 	case $1 in
 	machine_toml) echo ../machines ;;
 	experiment_toml) echo ../experiments ;;
@@ -42,7 +43,7 @@ for target in $targets; do
 	echo "fuzz: $target, $share s"
 	mkdir -p "corpus/$target"
 	# shellcheck disable=SC2046,SC2086 # options and directories are words
-	cargo fuzz run $build "$target" "corpus/$target" "seeds/$target" $(seeds "$target") -- \
+	cargo fuzz run $build "$target" "corpus/$target" $(seeds "$target") -- \
 		-max_total_time="$share" -timeout=10 -report_slow_units=1 -rss_limit_mb=512 -max_len=65536 \
 		-dict="dictionaries/$target.dict" -print_final_stats=1 -verbosity=0
 done
