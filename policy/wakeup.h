@@ -215,7 +215,9 @@ static inline void note_sync_sleep(struct cw_task *p, u64 sync_at, u64 now)
  * which it is about to? Another CPU, though idle now, would begin later than that:
  * it has to be woken, and both CPUs switch to idle and back. That a wakeup is
  * synchronous promises that sleep, but pipes promise it for every write: a waker
- * that goes on is therefore known by the last time.
+ * that goes on is therefore known by the last time. One that has many wakees does
+ * not sleep at once, so wake_wide() is not asked; and as wake_affine() does for
+ * such a waker, the task leaves its cache, but not its node.
  */
 static inline bool sync_on_waker(struct cw_sys *sys, const struct cw_wakeup *w)
 {
@@ -223,7 +225,9 @@ static inline bool sync_on_waker(struct cw_sys *sys, const struct cw_wakeup *w)
 
 	return sched_feat(sys, CW_FEAT_SYNC_ON_WAKER) && (w->wake_flags & WF_SYNC) && w->in_task &&
 	       (w->waker->flags & CW_TASK_SLEEPS_AFTER_SYNC) && rq->nr_running == 1 &&
-	       !rq->ttwu_pending && cpus_share_cache(sys, w->this_cpu, w->prev_cpu);
+	       !rq->ttwu_pending && rq->node == cpu_rq(sys, w->prev_cpu)->node &&
+	       cpumask_test_cpu(w->this_cpu, w->cpus_ptr) &&
+	       (!sys->asym_present || task_fits_cpu(sys, w->p, w->this_cpu));
 }
 
 /* May the waker's CPU be the target? If not, domains with SD_BALANCE_WAKE place the task. */
@@ -255,9 +259,9 @@ static inline s32 find_cpu(struct cw_sys *sys, const struct cw_wakeup *w, struct
 		record_wakee(w);
 		if ((w->wake_flags & WF_CURRENT_CPU) && cpumask_test_cpu(w->this_cpu, w->cpus_ptr))
 			return decide(d, w->this_cpu, CW_REASON_CURRENT_CPU);
-		affine = want_affine(sys, w, d);
-		if (affine && sync_on_waker(sys, w))
+		if (sync_on_waker(sys, w))
 			return decide(d, w->this_cpu, CW_REASON_SYNC_WAKER);
+		affine = want_affine(sys, w, d);
 	}
 	for_each_domain(sys, w->this_cpu, level, sd) {
 		if (affine && (sd->flags & SD_WAKE_AFFINE) &&

@@ -166,7 +166,7 @@ static void test_wake_affine_effective_load(void)
 	waker.avg.load_avg = 300;
 	CHECK(effective_load_chooses_waker(300, 0));
 	CHECK(!effective_load_chooses_waker(301, 0));
-	sys.cpu[0].capacity = 512;
+	sys.cpu[0].capacity = sys.cpu[0].capacity_orig = 512;
 	CHECK(!effective_load_chooses_waker(300, 0));
 	CHECK(!effective_load_chooses_waker(300, 5000));
 	sys.cpu[0].capacity = 915; /* 112 * 915 = 102480, 100 * 1024 = 102400 */
@@ -317,13 +317,28 @@ static void test_sync_on_waker(void)
 	decide_wakeup();
 	EXPECT(d, 1, TARGET_IDLE);
 
-	/* another cache holds what the task uses */
+	/* the task leaves its cache, also for a waker with many wakees */
 	make_idle(5);
 	new_wakeup(WF_TTWU | WF_SYNC, 0, 5);
 	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
+	waker.wakee_flips = 1000;
+	wakee.wakee_flips = 100;
+	decide_wakeup();
+	EXPECT(d, 0, SYNC_WAKER);
+	/* but not its node */
+	sys.cpu[5].node = 1;
+	decide_wakeup();
+	EXPECT(d, 5, TARGET_IDLE);
+	sys.cpu[5].node = 0;
+	/* nor a CPU that is big enough for one that is not */
+	sys.asym_present = 1;
+	sys.cpu[0].capacity = sys.cpu[0].capacity_orig = 512;
+	wakee.avg.util_avg = 600;
 	decide_wakeup();
 	CHECK(d.reason != CW_REASON_SYNC_WAKER);
+
 	/* off in every kernel */
+	sys_plain(2, 4);
 	make_idle(1);
 	new_wakeup(WF_TTWU | WF_SYNC, 0, 1);
 	waker.flags = CW_TASK_SLEEPS_AFTER_SYNC;
