@@ -350,8 +350,12 @@ static inline bool may_run_here(struct task_struct *p, s32 cpu)
 	return scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p);
 }
 
-/* Of the tasks that wait for `cpu` the one that is to run next goes to its local queue; false: `prev` goes on. */
-static inline bool pick_eevdf(s32 cpu, struct task_struct *prev)
+/*
+ * Of the tasks that wait for `cpu` the one that is to run next goes to its local queue;
+ * false: `prev` goes on. Not inline: verifiers until 7.0 count its iterator for all that
+ * live_dispatch() calls, which is too much then.
+ */
+static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 {
 	struct eevdf_queue *q = queue_of(cpu);
 	bool curr_eligible = prev && entity_eligible(q, q->curr_vruntime);
