@@ -24,6 +24,8 @@ struct cw_periodic periodic_walk[CW_MAX_CPUS];
 struct balance_state {
 	u64 next_balance; /* the tick at which the first of its domains is due */
 	u64 next_rescue; /* the tick from which it looks for a waiting task that starves */
+	u64 next_kthread; /* the tick from which one of the kernel's threads is to run */
+	u32 kthreads; /* some may wait (crowd.bpf.h) */
 	s32 looked_at; /* the CPU that it last looked at, whether that idles though tasks wait */
 	u32 due; /* balance them */
 	u32 exec; /* ask where its running task is to go, which has begun another program */

@@ -112,6 +112,7 @@ static inline void insert_local(struct task_struct *p, u64 enq_flags)
 }
 
 #include "balance.bpf.h"
+#include "crowd.bpf.h"
 
 /* Bits of preempt_count() that count interrupts: until 7.1, or so, and since then (include/linux/preempt.h). */
 #define HARDIRQ_MASK_OLD 0x000f0000
@@ -329,25 +330,16 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	if (t->se.cpu != cpu)
 		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
 	queue_join(&t->se, cpu);
-	scx_bpf_dsq_insert_vtime(p, cpu, eevdf_slice(), (u64)t->se.deadline, enq_flags);
+	if (serves_crowd(p, cpu))
+		enqueue_kthread(p, cpu, enq_flags);
+	else
+		scx_bpf_dsq_insert_vtime(p, cpu, eevdf_slice(), (u64)t->se.deadline, enq_flags);
 	s->enqueued++;
 	idle = t->host.policy.flags & CW_TASK_SCHED_IDLE;
 	if (check_preempt(&t->se, cpu, idle, now) && is_best(&t->se, cpu)) {
 		s->preempted++;
 		resched_curr_lazy(cpu, t);
 	}
-}
-
-/* Does a task wait for `cpu`? The sums may not say so while it is moved. */
-static inline bool has_waiting(s32 cpu)
-{
-	return queue_of(cpu)->weight || scx_bpf_dsq_nr_queued(cpu) > 0;
-}
-
-/* Balancing may have brought the task's place in the queue here, but not yet the task. */
-static inline bool may_run_here(struct task_struct *p, s32 cpu)
-{
-	return scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p);
 }
 
 /*
@@ -376,33 +368,6 @@ static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 	}
 	/* the sums are for a moment not those of the tasks while others are taken off them: the first will do */
 	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
-}
-
-/* A task that has waited for so long runs, whatever the others are owed: sched_ext's watchdog waits for 30 s. */
-#define STARVING_NS 10000000000ULL
-
-/*
- * Among many tasks of a greater weight one of SCHED_IDLE, or of nice 19, would be
- * eligible again only in minutes. One that starves goes to the local queue of `cpu`.
- */
-static __noinline bool rescue_starving(s32 cpu)
-{
-	u64 *next = &balance_state_of(cpu)->next_rescue, now = bpf_jiffies64();
-	struct task_struct *p;
-
-	if (now < *next)
-		return false;
-	*next = now + STARVING_NS / 10 / sys.tick_ns;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		if (now - p->scx.runnable_at < STARVING_NS / sys.tick_ns || !may_run_here(p, cpu))
-			continue;
-		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			/* there may be more */
-			*next = now + 1;
-			return true;
-		}
-	}
-	return false;
 }
 
 /*
@@ -453,7 +418,7 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	if (has_waiting(cpu) && !(prev && protect_curr(q)) &&
-	    (rescue_starving(cpu) || pick_eevdf(cpu, prev)))
+	    (pick_kthread(cpu) || rescue_starving(cpu) || pick_eevdf(cpu, prev)))
 		return;
 	if (prev)
 		prev->scx.slice = eevdf_slice();
@@ -602,6 +567,8 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
 	bpf_for_each(scx_dsq, p, cpu, 0)
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_GLOBAL, 0);
+	bpf_for_each(scx_dsq, p, kthread_queue(cpu), 0)
+		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_GLOBAL, 0);
 	bpf_for(other, 0, sys.nr_cpus)
 		if (other != cpu && !offline[other & CW_CPU_MASK])
 			scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
@@ -664,6 +631,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(live_init)
 	bpf_for(cpu, 0, sys.nr_cpus) {
 		s32 error = scx_bpf_create_dsq(cpu, -1);
 
+		if (!error)
+			error = scx_bpf_create_dsq(kthread_queue(cpu), -1);
 		if (error)
 			return error;
 	}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a queue by weights and deadlines alone would break where very many wait:
+ * threads of the kernel that all others depend on, and tasks that it owes next to
+ * nothing, for which sched_ext's watchdog would end the scheduler.
+ */
+#ifndef CW_CROWD_BPF_H
+#define CW_CROWD_BPF_H
+
+/* Does a task wait for `cpu`? The sums may not say so while it is moved. */
+static inline bool has_waiting(s32 cpu)
+{
+	return queue_of(cpu)->weight || scx_bpf_dsq_nr_queued(cpu) > 0;
+}
+
+/* Balancing may have brought the task's place in the queue here, but not yet the task. */
+static inline bool may_run_here(struct task_struct *p, s32 cpu)
+{
+	return scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p);
+}
+
+/*
+ * How often a thread of the kernel has a turn however many wait. sched_ext's watchdog
+ * is work of such a thread, every 15 s, and so is what RCU does to let others go on;
+ * a round among 1,250 tasks takes 5 to 15 s, and such work takes many rounds.
+ */
+#define KTHREAD_PERIOD_NS 100000000ULL
+/* static_prio of nice 0: DEFAULT_PRIO, include/linux/sched/prio.h. */
+#define DEFAULT_PRIO 120
+
+/* The queue of the kernel's threads that wait for `cpu` in a crowd, in the order in which they came. */
+static inline u64 kthread_queue(s32 cpu)
+{
+	return CW_MAX_CPUS + (u64)cpu;
+}
+
+/* Is the task a thread of the kernel that would wait for longer than its period among those of `cpu`? */
+static inline bool serves_crowd(const struct task_struct *p, s32 cpu)
+{
+	return p->flags & PF_KTHREAD && p->static_prio <= DEFAULT_PRIO &&
+	       cpu_rq(&sys, cpu)->nr_running * eevdf_slice() > KTHREAD_PERIOD_NS;
+}
+
+static inline void enqueue_kthread(struct task_struct *p, s32 cpu, u64 enq_flags)
+{
+	balance_state_of(cpu)->kthreads = 1;
+	scx_bpf_dsq_insert(p, kthread_queue(cpu), eevdf_slice(), enq_flags);
+}
+
+/* A thread of the kernel runs, if one waits and its turn has come, or nobody else is there. */
+static inline bool pick_kthread(s32 cpu)
+{
+	struct balance_state *balance = balance_state_of(cpu);
+	u64 now;
+
+	if (!balance->kthreads)
+		return false;
+	now = bpf_jiffies64();
+	if (now < balance->next_kthread && scx_bpf_dsq_nr_queued(cpu) > 0)
+		return false;
+	balance->next_kthread = now + KTHREAD_PERIOD_NS / sys.tick_ns;
+	balance->kthreads = scx_bpf_dsq_move_to_local(kthread_queue(cpu), 0);
+	return balance->kthreads;
+}
+
+/* A task that has waited for so long runs, whatever the others are owed: sched_ext's watchdog waits for 30 s. */
+#define STARVING_NS 10000000000ULL
+
+/*
+ * Among many tasks of a greater weight one of SCHED_IDLE, or of nice 19, would be
+ * eligible again only in minutes. One that starves goes to the local queue of `cpu`.
+ */
+static __noinline bool rescue_starving(s32 cpu)
+{
+	u64 *next = &balance_state_of(cpu)->next_rescue, now = bpf_jiffies64();
+	struct task_struct *p;
+
+	if (now < *next)
+		return false;
+	*next = now + STARVING_NS / 10 / sys.tick_ns;
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (now - p->scx.runnable_at < STARVING_NS / sys.tick_ns || !may_run_here(p, cpu))
+			continue;
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
+			/* there may be more */
+			*next = now + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+#endif /* CW_CROWD_BPF_H */
