@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a queue by weights and deadlines alone would break where very many wait:
- * threads of the kernel that all others depend on, and tasks that it owes next to
- * nothing, for which sched_ext's watchdog would end the scheduler.
+ * What turns by weights and deadlines alone would break where very many wait:
+ * threads of the kernel that all others depend on, tasks that are owed next to
+ * nothing, for which sched_ext's watchdog would end the scheduler, and readers of
+ * RCU.
  */
 #ifndef CW_CROWD_BPF_H
 #define CW_CROWD_BPF_H
@@ -88,6 +89,27 @@ static __noinline bool rescue_starving(s32 cpu)
 		}
 	}
 	return false;
+}
+
+/*
+ * Each program runs within a read-side section of its own, which counts for the
+ * current task (__bpf_prog_enter(), kernel/bpf/trampoline.c).
+ */
+#define RCU_NESTING_OWN 1
+
+/* Ticks for which a reader of RCU keeps its CPU. Most read-side sections end within a small part of one. */
+#define RCU_TICKS 8
+
+/*
+ * Is the running task within a read-side section of RCU? sched_ext switches it away
+ * from there when its slice ends, where the fair class lets it leave the kernel
+ * first. Among a thousand that wait it would be back after seconds, and RCU would
+ * wait as long for each such reader.
+ */
+static inline bool is_rcu_reader(struct eevdf_queue *q, const struct task_struct *p)
+{
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
+	       p->rcu_read_lock_nesting > RCU_NESTING_OWN && q->rcu_ticks++ < RCU_TICKS;
 }
 
 #endif /* CW_CROWD_BPF_H */

@@ -122,12 +122,9 @@ static inline bool is_current(const struct cw_avg *avg, u64 clock)
 	return (s64)(clock - avg->last_update_time) < HOST_PELT_STEP;
 }
 
-CW_GLOBAL bool host_update_averages(struct host_task *t CW_NONNULL, s32 cpu, u64 clock, bool on_rq,
-				    bool running)
+CW_GLOBAL bool host_update_task(struct host_task *t CW_NONNULL, u64 clock, bool on_rq, bool running)
 {
-	if (t->policy.avg.last_update_time)
-		update_load_avg_se(clock, &t->policy, on_rq, running);
-	return host_update_cfs_rq(cpu, clock);
+	return update_load_avg_se(clock, &t->policy, on_rq, running);
 }
 
 /* Brings a task's and its runqueue's averages to `now`; `on_rq`, `running`: what it did until now. */
@@ -136,8 +133,10 @@ static inline void update_load_avg(struct host_task *t, s32 cpu, u64 now, bool o
 	const struct cw_cpu *rq = cpu_rq(&sys, cpu);
 	u64 clock = update_rq_clock(cpu, now);
 
-	if (!is_current(&t->policy.avg, clock) || !is_current(&rq->avg, clock) || rq->removed.nr)
-		host_update_averages(t, cpu, clock, on_rq, running);
+	if (t->policy.avg.last_update_time && !is_current(&t->policy.avg, clock))
+		host_update_task(t, clock, on_rq, running);
+	if (!is_current(&rq->avg, clock) || rq->removed.nr)
+		host_update_cfs_rq(cpu, clock);
 }
 
 /* The task's nice value or policy has changed. */

@@ -46,6 +46,7 @@ struct live_task {
 	u32 push_to; /* active balance, exec: 1 + the CPU that it goes to when it is queued next */
 	u64 woken_at; /* ns, 0 once it has run */
 	u32 by_interrupt; /* an interrupt woke it then, not a task */
+	u64 unaccounted; /* what it has run that is not added to its process yet, ns */
 	u64 sync_at; /* when it last woke another synchronously, ns, 0 once it has slept */
 };
 
@@ -370,27 +371,6 @@ static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
-/*
- * Each program runs within a read-side section of its own, which counts for the
- * current task (__bpf_prog_enter(), kernel/bpf/trampoline.c).
- */
-#define RCU_NESTING_OWN 1
-
-/* Ticks for which a reader of RCU keeps its CPU. Most read-side sections end within a small part of one. */
-#define RCU_TICKS 8
-
-/*
- * Is the running task within a read-side section of RCU? sched_ext switches it away
- * from there when its slice ends, where the fair class lets it leave the kernel
- * first. Among a thousand that wait it would be back after seconds, and RCU would
- * wait as long for each such reader.
- */
-static inline bool is_rcu_reader(struct eevdf_queue *q, const struct task_struct *p)
-{
-	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
-	       p->rcu_read_lock_nesting > RCU_NESTING_OWN && q->rcu_ticks++ < RCU_TICKS;
-}
-
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct balance_state *balance = balance_state_of(cpu);
@@ -455,14 +435,23 @@ void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 	set_next_entity(&t->se, cpu, t->host.policy.flags & CW_TASK_SCHED_IDLE, now);
 }
 
-/* Adds to what the process of the task, which runs, has run on the CPU. */
+/* In which steps what a task has run is added to its process, ns: a hundredth of an epoch (llc_epoch_period). */
+#define ACCOUNT_STEP_NS 100000
+
+/* Adds to what the process of the task, which runs, has run on the CPU, if there is enough of it. */
 static inline void account_run(struct live_task *t, struct task_struct *p, s32 cpu, u64 now)
 {
-	struct cw_process *process = lookup_process(p);
 	s64 delta = (s64)(now - t->host.policy.exec_start);
+	struct cw_process *process;
 
-	if (process && delta > 0)
-		account_mm_sched(&t->host, process, cpu, (u64)delta, now);
+	if (delta > 0)
+		t->unaccounted += (u64)delta;
+	if (t->unaccounted < ACCOUNT_STEP_NS)
+		return;
+	process = lookup_process(p);
+	if (process)
+		account_mm_sched(&t->host, process, cpu, t->unaccounted, now);
+	t->unaccounted = 0;
 }
 
 void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
@@ -473,7 +462,7 @@ void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
 
 	if (!t)
 		return;
-	put_prev_entity(&t->se, cpu, now);
+	put_prev_entity(&t->se, cpu, !runnable, now);
 	account_run(t, p, cpu, now);
 	host_put_prev_task(&t->host, cpu, now);
 }

@@ -230,15 +230,16 @@ static inline void set_next_entity(struct eevdf_entity *se, s32 cpu, bool idle, 
 	q->rcu_ticks = 0;
 }
 
-/* `cpu` switches away from `se`, the running task; notes its lag. */
-static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, u64 now)
+/* `cpu` switches away from `se`, the running task; notes its lag if that leaves. */
+static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, bool leaves, u64 now)
 {
 	struct eevdf_queue *q = queue_of(cpu);
 
 	update_curr(q, now);
 	se->vruntime = q->curr_vruntime;
 	se->deadline = q->curr_deadline;
-	update_entity_lag(se, cpu);
+	if (leaves)
+		update_entity_lag(se, cpu);
 	/* it may come back before another task is placed: in the same virtual time */
 	if (!q->weight)
 		q->base = se->vruntime;

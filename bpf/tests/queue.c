@@ -47,7 +47,7 @@ static void run(int i, s64 from, s64 ns)
 {
 	queue_leave(&task[i]);
 	set_next_entity(&task[i], 0, false, (u64)from);
-	put_prev_entity(&task[i], 0, (u64)(from + ns));
+	put_prev_entity(&task[i], 0, true, (u64)(from + ns));
 }
 
 /* A task that nothing could preempt for 300 ms pays for them, so that weights hold; the lag that it leaves with is limited. */
@@ -144,7 +144,7 @@ static void test_two_equal_tasks(void)
 	CHECK_EQ(avg_vruntime(q), MS / 2);
 	CHECK(entity_eligible(q, task[1].vruntime));
 	CHECK(!entity_eligible(q, q->curr_vruntime));
-	put_prev_entity(&task[0], 0, 101 * MS);
+	put_prev_entity(&task[0], 0, true, 101 * MS);
 	CHECK_EQ(task[0].vruntime, MS);
 	CHECK_EQ(task[0].deadline, SLICE);
 }
