@@ -102,6 +102,20 @@ storm() {
 	done
 }
 
+# watch_kworkers COMMAND: each second, how long each worker of the kernel's has waited, in ns, and how often it
+# has run, into /out/kworkers; started by a command such as chrt, so that it waits for none of them.
+watch_kworkers() {
+	$1 sh -c 'while sleep 1; do
+		for dir in /proc/[0-9]*; do
+			read -r name <$dir/comm
+			case $name in kworker/*)
+				read -r _ waited runs <$dir/schedstat && echo "$dir $waited $runs" ;;
+			esac
+		done
+	done' >/out/kworkers 2>/dev/null &
+	watching=$!
+}
+
 # The most tasks that the load had, and how often its limit was met, into /out/tasks.
 tasks() { echo "$(cat $group/pids.peak) $(sed -n 's/^max //p' $group/pids.events)" >/out/tasks; }
 

@@ -204,6 +204,7 @@ class Schedulers(unittest.TestCase):
         "toggled": "60\n",
         "scattered": "500\n",
         "tasks": "10000 3\n",
+        "kworkers": "/proc/9 0 1\n/proc/9 900000000 2\n",
     }
 
     def test_shares_and_weights(self) -> None:
@@ -218,6 +219,17 @@ class Schedulers(unittest.TestCase):
         for turns, fair in (("100 1000", True), ("100 200", False)):
             files = {**self.FILES, "shares": "0 0 3600000000 3600000000", "turns": turns}
             self.assertEqual(not faults.verdict("fairness", self.BPFLAND, files, False), fair, turns)
+
+    def test_waits_of_workers(self) -> None:
+        # what a worker had waited before it was first seen is not known
+        for samples, right in (
+            ("/proc/8 9000000000 2\n/proc/9 0 1\n/proc/9 3000000000 2\n", True),
+            ("/proc/9 0 1\n/proc/9 3000000001 2\n", False),
+            ("/proc/9 0 1\n/proc/9 6000000000 3\n", True),
+            ("/proc/9 0 1\n/proc/9 0 1\n/proc/9 4000000000 2\n", False),
+        ):
+            files = {**self.FILES, "kworkers": samples}
+            self.assertEqual(not faults.verdict("tasks", self.BPFLAND, files, False), right, samples)
 
     def test_every_change_is_condemned(self) -> None:
         killed = f"enabled 1 {self.NAME}\ndisabled 1 \ndisabled 1 \n"
