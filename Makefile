@@ -41,6 +41,7 @@ check:
 	cd crates/live && $(CARGO) test --locked --release
 	$(MAKE) live
 	vm/shadow
+	vm/kernels --kernel 6.18
 	vm/faults --short --test kill --test weights
 
 record:
