@@ -66,6 +66,14 @@ fn the_policy_agrees_with_both_kernels() {
 }
 
 #[test]
+fn the_policy_agrees_where_capacities_differ() {
+    let summary = summary(&recording("hackbench-juno-r0-7.3"), System::select_task_rq_fair);
+    let stable = stable(&summary);
+    assert!(stable.values().all(|(all, agree)| all == agree), "{stable:?}");
+    assert_eq!(stable["wakeup: asymmetric capacity"], (2, 2));
+}
+
+#[test]
 fn another_scan_order_changes_no_other_path() {
     for name in ["hackbench-6.12", "hackbench-7.3"] {
         let mut stable = stable(&summary(&recording(name), scan_downwards));
