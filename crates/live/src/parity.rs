@@ -209,7 +209,9 @@ mod tests {
 
     fn recordings() -> Vec<PathBuf> {
         let data = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../parity/tests/data"));
-        ["hackbench-6.12.cwc", "hackbench-7.3.cwc"].map(|name| data.join(name)).into()
+        ["hackbench-6.12.cwc", "hackbench-7.3.cwc", "hackbench-juno-r0-7.3.cwc"]
+            .map(|name| data.join(name))
+            .into()
     }
 
     #[test]
@@ -219,7 +221,7 @@ mod tests {
             return;
         }
         let same = compare(&recordings(), 0).unwrap();
-        assert_eq!(same.decisions, 108);
+        assert_eq!(same.decisions, 143);
         assert_eq!(same.differences, Vec::<String>::new());
         let other = compare(&recordings(), 1 << Feature::WAKEUP_BIAS_PREV as u32).unwrap();
         assert!(other.differences.iter().any(|d| d.contains("choice")), "{:?}", other.differences);
