@@ -21,9 +21,9 @@ static inline bool may_run_here(struct task_struct *p, s32 cpu)
 }
 
 /*
- * How often a thread of the kernel has a turn however many wait. sched_ext's watchdog
- * is work of such a thread, every 15 s, and so is what RCU does to let others go on;
- * a round among 1,250 tasks takes 5 to 15 s, and such work takes many rounds.
+ * How often a thread of the kernel has a turn at least, however many wait. sched_ext's
+ * watchdog is work of such a thread, every 15 s, and so is what RCU does to let others
+ * go on; a round among 1,250 tasks takes 5 to 15 s, and such work takes many rounds.
  */
 #define KTHREAD_PERIOD_NS 100000000ULL
 /* static_prio of nice 0: DEFAULT_PRIO, include/linux/sched/prio.h. */
@@ -35,7 +35,7 @@ static inline u64 kthread_queue(s32 cpu)
 	return CW_MAX_CPUS + (u64)cpu;
 }
 
-/* Is the task a thread of the kernel that would wait for longer than its period among those of `cpu`? */
+/* Is the task a thread of the kernel that might wait for longer than its period among those of `cpu`? */
 static inline bool serves_crowd(const struct task_struct *p, s32 cpu)
 {
 	return p->flags & PF_KTHREAD && p->static_prio <= DEFAULT_PRIO &&
@@ -48,6 +48,18 @@ static inline void enqueue_kthread(struct task_struct *p, s32 cpu, u64 enq_flags
 	scx_bpf_dsq_insert(p, kthread_queue(cpu), eevdf_slice(), enq_flags);
 }
 
+/* Is the first of the kernel's threads to run before the first of the others by EEVDF, too? */
+static __noinline bool is_kthread_best(s32 cpu)
+{
+	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(kthread_queue(cpu));
+	struct live_task *t = p ? lookup_task(p) : NULL;
+
+	if (!t || !may_run(&t->se, cpu))
+		return false;
+	p = __COMPAT_scx_bpf_dsq_peek(cpu);
+	return !p || t->se.deadline <= (s64)p->scx.dsq_vtime;
+}
+
 /* A thread of the kernel runs, if one waits and its turn has come, or nobody else is there. */
 static inline bool pick_kthread(s32 cpu)
 {
@@ -57,7 +69,7 @@ static inline bool pick_kthread(s32 cpu)
 	if (!balance->kthreads)
 		return false;
 	now = bpf_jiffies64();
-	if (now < balance->next_kthread && scx_bpf_dsq_nr_queued(cpu) > 0)
+	if (now < balance->next_kthread && scx_bpf_dsq_nr_queued(cpu) > 0 && !is_kthread_best(cpu))
 		return false;
 	balance->next_kthread = now + KTHREAD_PERIOD_NS / sys.tick_ns;
 	balance->kthreads = scx_bpf_dsq_move_to_local(kthread_queue(cpu), 0);
@@ -66,20 +78,26 @@ static inline bool pick_kthread(s32 cpu)
 
 /* A task that has waited for so long runs, whatever the others are owed: sched_ext's watchdog waits for 30 s. */
 #define STARVING_NS 10000000000ULL
+/* The tasks at the end of a queue that are asked whether they starve. */
+#define RESCUE_MAX 32
 
 /*
- * Among many tasks of a greater weight one of SCHED_IDLE, or of nice 19, would be
- * eligible again only in minutes. One that starves goes to the local queue of `cpu`.
+ * What a task may have to wait is limited when it is queued (limit_wait()), but V slows
+ * down when more tasks come: those with the latest deadlines starve then. One of them
+ * goes to the local queue of `cpu`.
  */
 static __noinline bool rescue_starving(s32 cpu)
 {
 	u64 *next = &balance_state_of(cpu)->next_rescue, now = bpf_jiffies64();
 	struct task_struct *p;
+	u32 asked = 0;
 
 	if (now < *next)
 		return false;
 	*next = now + STARVING_NS / 10 / sys.tick_ns;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
+	bpf_for_each(scx_dsq, p, cpu, SCX_DSQ_ITER_REV) {
+		if (asked++ == RESCUE_MAX)
+			break;
 		if (now - p->scx.runnable_at < STARVING_NS / sys.tick_ns || !may_run_here(p, cpu))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {

@@ -330,6 +330,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_leave(&t->se);
 	if (t->se.cpu != cpu)
 		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
+	limit_wait(&t->se, cpu);
 	queue_join(&t->se, cpu);
 	if (serves_crowd(p, cpu))
 		enqueue_kthread(p, cpu, enq_flags);

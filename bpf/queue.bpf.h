@@ -98,12 +98,18 @@ static inline s64 avg_vruntime(const struct eevdf_queue *q)
 	return weight > 0 ? q->base + div_floor(sum, weight) : q->base;
 }
 
-/* Is the lag of a task of the queue at this vruntime not negative? */
-static inline bool entity_eligible(const struct eevdf_queue *q, s64 vruntime)
+/* Does V reach this vruntime within so much real time? It advances by 1024 / weight of that. */
+static inline bool is_due_within(const struct eevdf_queue *q, s64 vruntime, s64 ns)
 {
 	s64 sum = q->sum + (q->curr_vruntime - q->base) * q->curr_weight;
 
-	return sum >= (vruntime - q->base) * (q->weight + q->curr_weight);
+	return sum + ns * CW_NICE_0_WEIGHT >= (vruntime - q->base) * (q->weight + q->curr_weight);
+}
+
+/* Is the lag of a task of the queue at this vruntime not negative? */
+static inline bool entity_eligible(const struct eevdf_queue *q, s64 vruntime)
+{
+	return is_due_within(q, vruntime, 0);
 }
 
 /*
@@ -113,6 +119,38 @@ static inline bool entity_eligible(const struct eevdf_queue *q, s64 vruntime)
 static inline bool may_run(const struct eevdf_entity *se, s32 cpu)
 {
 	return se->cpu != cpu || entity_eligible(queue_of(cpu), se->vruntime);
+}
+
+/*
+ * For how long a task may have to wait until V is at its deadline, ns. EEVDF knows no such
+ * limit: among sixty tasks of nice 0 it owes one of SCHED_IDLE, of whose virtual time
+ * a request takes a second, a turn each minute, and among five hundred one that spun
+ * on a lock for half a second pays for that for five minutes. sched_ext's watchdog
+ * ends the scheduler if a task waits for 30 s.
+ */
+#define EEVDF_WAIT_NS 5000000000LL
+
+/* The deadline that a task may have at the latest among those of the queue. */
+static inline s64 latest_deadline(const struct eevdf_queue *q)
+{
+	s64 weight = q->weight + q->curr_weight;
+
+	return avg_vruntime(q) + div_floor(EEVDF_WAIT_NS * CW_NICE_0_WEIGHT, weight > 0 ? weight : 1);
+}
+
+/* Forgives a task that is about to wait for `cpu` what it would have to wait for too long for. */
+static inline void limit_wait(struct eevdf_entity *se, s32 cpu)
+{
+	struct eevdf_queue *q = queue_of(cpu);
+	s64 latest;
+
+	if (is_due_within(q, se->deadline, EEVDF_WAIT_NS))
+		return;
+	latest = latest_deadline(q);
+	if (se->vruntime > latest)
+		se->vruntime = latest;
+	if (se->deadline > latest)
+		se->deadline = latest;
 }
 
 /*
@@ -202,7 +240,11 @@ static inline void place_entity(struct eevdf_entity *se, s32 cpu, u32 weight, u6
 /* Where a task that is moved to `cpu` waits among the deadlines there. */
 static inline u64 moved_deadline(s32 cpu, u32 weight)
 {
-	return (u64)(avg_vruntime(queue_of(cpu)) + calc_delta_fair(eevdf_slice(), weight));
+	const struct eevdf_queue *q = queue_of(cpu);
+	s64 deadline = avg_vruntime(q) + calc_delta_fair(eevdf_slice(), weight);
+	s64 latest = latest_deadline(q);
+
+	return (u64)(deadline < latest ? deadline : latest);
 }
 
 /* Notes the lag of a task of `cpu`, at most two slices or a tick either way. */

@@ -68,6 +68,42 @@ static void test_long_run(void)
 	CHECK(!queue_of(0)->curr_weight);
 }
 
+/*
+ * What a task may have to wait is 5 s: of two others of nice 0 that is 2.5 s of virtual
+ * time. Who is owed less is forgiven the rest, others nothing.
+ */
+static void test_limit_wait(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	enqueue(0);
+	enqueue(1);
+	task[2].vruntime = 2000 * MS;
+	task[2].deadline = 2500 * MS;
+	limit_wait(&task[2], 0);
+	CHECK_EQ(task[2].vruntime, 2000 * MS);
+	CHECK_EQ(task[2].deadline, 2500 * MS);
+	task[2].deadline++;
+	limit_wait(&task[2], 0);
+	CHECK_EQ(task[2].vruntime, 2000 * MS);
+	CHECK_EQ(task[2].deadline, 2500 * MS);
+	task[2].vruntime = 3000 * MS;
+	task[2].deadline = 3003 * MS;
+	limit_wait(&task[2], 0);
+	CHECK_EQ(task[2].vruntime, 2500 * MS);
+	CHECK_EQ(task[2].deadline, 2500 * MS);
+	/* a request of SCHED_IDLE, weight 3, is 1,024 ms: too many of nice 0 wait for it */
+	CHECK_EQ(moved_deadline(0, 3), 1024 * MS);
+	q->weight = 60 * 1024;
+	CHECK_EQ(moved_deadline(0, 3), 5000 * MS / 60);
+	/* alone it waits for nobody */
+	begin();
+	place_entity(&task[0], 0, 3, SLICE);
+	limit_wait(&task[0], 0);
+	CHECK_EQ(task[0].deadline - task[0].vruntime, 1024 * MS);
+}
+
 /* A task that ran alone for 10 s and one that comes while no task is there begin at the same time. */
 static void test_alone(void)
 {
@@ -251,6 +287,7 @@ int main(void)
 	test_lag();
 	test_preempt();
 	test_long_run();
+	test_limit_wait();
 	test_alone();
 	test_sums();
 	test_moved();
