@@ -419,6 +419,19 @@ bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to
 	return false;
 }
 
+/*
+ * A CPU that is on its way down or up is not asked what is to run next: once the slice
+ * of its task ends, and nobody else is in its local queue, it idles, and the task,
+ * of the hotplug itself for example, waits there. So a tick ends slices only for others,
+ * and no slice ends between two. A task that has no business there leaves when the CPU
+ * schedules.
+ */
+static inline void task_tick_offline(struct task_struct *p, s32 cpu)
+{
+	p->scx.slice = scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) ? 0 : SCX_SLICE_DFL;
+	scx_bpf_kick_cpu(cpu, 0);
+}
+
 void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -434,6 +447,8 @@ void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 	count_switch(t, cpu, now);
 	host_set_next_task(&t->host, cpu, now);
 	set_next_entity(&t->se, cpu, t->host.policy.flags & CW_TASK_SCHED_IDLE, now);
+	if (offline[cpu & CW_CPU_MASK])
+		p->scx.slice = SCX_SLICE_DFL;
 }
 
 /* In which steps what a task has run is added to its process, ns: a hundredth of an epoch (llc_epoch_period). */
@@ -500,7 +515,8 @@ static inline void kick_stuck_cpu(s32 cpu)
 	if (other >= (s32)sys.nr_cpus)
 		other = 0;
 	balance->looked_at = other;
-	if (cpu_rq(&sys, other)->curr_is_idle && has_waiting(other))
+	if (cpu_rq(&sys, other)->curr_is_idle &&
+	    (has_waiting(other) || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | other) > 0))
 		scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
 }
 
@@ -518,6 +534,11 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 	account_run(t, p, cpu, now);
 	host_task_tick(&t->host, cpu, now);
 	task_tick_cache(p, cpu, now);
+	if (offline[cpu & CW_CPU_MASK]) {
+		update_curr(q, now);
+		task_tick_offline(p, cpu);
+		return;
+	}
 	if ((update_curr(q, now) && has_waiting(cpu)) || q->resched)
 		p->scx.slice = 0;
 	if (sched_balance_trigger(cpu, now))
@@ -554,6 +575,8 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 	s32 other;
 
 	offline[cpu & CW_CPU_MASK] = OFFLINE;
+	/* of the hotplug, on this CPU; others come through live_running() */
+	bpf_get_current_task_btf()->scx.slice = SCX_SLICE_DFL;
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
 	bpf_for_each(scx_dsq, p, cpu, 0)
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_GLOBAL, 0);
