@@ -256,20 +256,21 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 #define PICK_MAX 32
 
 /*
- * Takes `cpu` from its running task for `t`, in a kernel of the lazy preemption
+ * Takes `cpu` from its running task, in a kernel of the lazy preemption
  * model as the fair class does it there: not at once, but when the task leaves the
  * kernel, at the latest at its next tick. Kernels that do not offer that leave two
- * ways. Whom an interrupt wakes runs at once: most of what is interrupted is about
- * to leave the kernel, or not in it. Whom a task wakes waits for the tick: the
- * running task would be taken from its system calls, perhaps with a lock, which
- * made hackbench twice as slow.
+ * ways. At once runs whom an interrupt wakes, as most of what is interrupted is about
+ * to leave the kernel, or not in it, and who waits for one whose request is served,
+ * which is rare. Whom a task wakes otherwise waits for the tick: the running task
+ * would be taken from its system calls, perhaps with a lock, which made hackbench
+ * twice as slow.
  */
-static inline void resched_curr_lazy(s32 cpu, const struct live_task *t)
+static inline void resched_curr_lazy(s32 cpu, bool at_once)
 {
 	/* 0 where the kernel does not know it */
 	u64 lazy = SCX_KICK_PREEMPT_LAZY;
 
-	if (!CONFIG_PREEMPT_LAZY || (!lazy && t->by_interrupt))
+	if (!CONFIG_PREEMPT_LAZY || (!lazy && at_once))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	else if (lazy)
 		scx_bpf_kick_cpu(cpu, lazy);
@@ -308,7 +309,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	struct live_stats *s = stats_of(bpf_get_smp_processor_id());
 	u64 now = scx_bpf_now();
 	struct live_task *t = lookup_task(p);
-	bool idle;
+	bool idle, served;
 
 	if (!t) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
@@ -328,6 +329,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	host_enqueue_task(&t->host, cpu, now);
 	queue_leave(&t->se);
+	served = update_curr(queue_of(cpu), now);
 	if (t->se.cpu != cpu)
 		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
 	limit_wait(&t->se, cpu);
@@ -338,9 +340,11 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert_vtime(p, cpu, eevdf_slice(), (u64)t->se.deadline, enq_flags);
 	s->enqueued++;
 	idle = t->host.policy.flags & CW_TASK_SCHED_IDLE;
-	if (check_preempt(&t->se, cpu, idle, now) && is_best(&t->se, cpu)) {
+	/* if another is to run before this one, it waits for the tick: no longer now */
+	if (served || (check_preempt(&t->se, cpu, idle) &&
+		       (t->by_interrupt || is_best(&t->se, cpu)))) {
 		s->preempted++;
-		resched_curr_lazy(cpu, t);
+		resched_curr_lazy(cpu, served || t->by_interrupt);
 	}
 }
 
@@ -497,6 +501,7 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 		update_entity_lag(&t->se, queue_cpu(&t->se));
 		queue_leave(&t->se);
 	}
+	t->se.slept_on = deq_flags & SCX_DEQ_SLEEP ? t->se.cpu : -1;
 	t->se.cpu = -1;
 	t->push_to = 0;
 	host_dequeue_task(&t->host, now, deq_flags & SCX_DEQ_SLEEP);
@@ -621,6 +626,7 @@ s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_a
 	if (!t)
 		return -ENOMEM;
 	t->se.cpu = -1;
+	t->se.slept_on = -1;
 	t->ran_on = -1;
 	host_init_task(&t->host, p, args->fork);
 	host_set_cpus_allowed(&t->host, p, p->cpus_ptr);

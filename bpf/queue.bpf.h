@@ -33,6 +33,7 @@ struct eevdf_entity {
 	u64 joined; /* 1 + the CPU in whose sums it is, or 0; above these 32 bits, how often it has joined */
 	u32 weight; /* with which it is in the sums of its queue */
 	s32 cpu; /* in whose virtual time vruntime and deadline are, or -1: it is to be placed anew */
+	s32 slept_on; /* in whose vruntime still is since it went to sleep, or -1 */
 };
 
 /* One CPU's queue. The running task is not in the sums. */
@@ -215,6 +216,25 @@ static inline void queue_leave(struct eevdf_entity *se)
 }
 
 /*
+ * The lag that a task comes back with. A sleeper that owes time stays in the queue until
+ * V has caught up (DELAY_DEQUEUE): here it leaves, and owes what it would owe by now
+ * if its weight were still in the sums.
+ */
+static inline s64 entity_lag(const struct eevdf_entity *se)
+{
+	const struct eevdf_queue *q = queue_of(se->slept_on);
+	s64 total = q->weight + q->curr_weight, behind;
+
+	if (se->vlag >= 0 || se->slept_on < 0 || !sched_feat(&sys, CW_FEAT_DELAY_DEQUEUE))
+		return se->vlag;
+	behind = avg_vruntime(q) - se->vruntime;
+	if (behind >= 0)
+		return 0;
+	behind = div_floor(behind * total, total + se->weight);
+	return behind < se->vlag ? se->vlag : behind;
+}
+
+/*
  * Places a task of `weight` that comes to the queue of `cpu`: at V less the lag
  * that it left its last queue with. Its own weight will pull V along, so the lag
  * is scaled up to be what it was once the task is in.
@@ -226,11 +246,8 @@ static inline void place_entity(struct eevdf_entity *se, s32 cpu, u32 weight, u6
 
 	if (!q->weight)
 		q->base = avg_vruntime(q);
-	if (sched_feat(&sys, CW_FEAT_PLACE_LAG) && total > 0 && se->vlag) {
-		s64 scaled = se->vlag * (total + weight);
-
-		lag = div_floor(scaled, total);
-	}
+	if (sched_feat(&sys, CW_FEAT_PLACE_LAG) && total > 0 && se->vlag)
+		lag = div_floor(entity_lag(se) * (total + weight), total);
 	se->cpu = cpu;
 	se->weight = weight;
 	se->vruntime = avg_vruntime(q) - lag;
@@ -299,7 +316,7 @@ static inline bool protect_curr(const struct eevdf_queue *q)
  * May a task that has just been queued on `cpu` run in place of the running one?
  * Only if it is also the best of those that wait, which the caller has to see.
  */
-static inline bool check_preempt(const struct eevdf_entity *se, s32 cpu, bool idle, u64 now)
+static inline bool check_preempt(const struct eevdf_entity *se, s32 cpu, bool idle)
 {
 	struct eevdf_queue *q = queue_of(cpu);
 
@@ -307,7 +324,6 @@ static inline bool check_preempt(const struct eevdf_entity *se, s32 cpu, bool id
 		return false;
 	if (q->curr_idle != idle)
 		return q->curr_idle;
-	update_curr(q, now);
 	if (!entity_eligible(q, se->vruntime) || protect_curr(q))
 		return false;
 	return !entity_eligible(q, q->curr_vruntime) || se->deadline < q->curr_deadline;

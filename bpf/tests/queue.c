@@ -31,7 +31,7 @@ static void begin(void)
 	sys.tunable[CW_TUNE_base_slice_ns] = SLICE;
 	sys.tick_ns = 4 * MS;
 	for (int i = 0; i < 3; i++)
-		task[i].cpu = -1;
+		task[i].cpu = task[i].slept_on = -1;
 }
 
 /* Places a task and lets it wait. */
@@ -258,6 +258,39 @@ static void test_lag(void)
 	CHECK_EQ(task[1].vruntime, MS);
 }
 
+/* A sleeper that owes 1 ms stays where it is in virtual time until V has caught up. */
+static void test_delay_dequeue(void)
+{
+	struct eevdf_queue *q = queue_of(0);
+
+	begin();
+	sys.features |= 1ULL << CW_FEAT_DELAY_DEQUEUE;
+	enqueue(0);
+	enqueue(1);
+	run(0, 0, 2 * MS);
+	task[0].slept_on = 0;
+	task[0].cpu = -1;
+	CHECK_EQ(entity_lag(&task[0]), -1 * MS);
+	queue_leave(&task[1]);
+	set_next_entity(&task[1], 0, false, 2 * MS);
+	update_curr(q, 3 * MS); /* V of both would be at 1.5 ms */
+	CHECK_EQ(entity_lag(&task[0]), -MS / 2);
+	place_entity(&task[0], 0, 1024, SLICE);
+	CHECK_EQ(task[0].vruntime, 2 * MS);
+	sys.features &= ~(1ULL << CW_FEAT_DELAY_DEQUEUE);
+	CHECK_EQ(entity_lag(&task[0]), -1 * MS);
+	sys.features |= 1ULL << CW_FEAT_DELAY_DEQUEUE;
+	update_curr(q, 5 * MS);
+	CHECK_EQ(entity_lag(&task[0]), 0);
+	/* it did not sleep */
+	task[0].slept_on = -1;
+	CHECK_EQ(entity_lag(&task[0]), -1 * MS);
+	/* what it is owed stays */
+	task[0].slept_on = 0;
+	task[0].vlag = MS;
+	CHECK_EQ(entity_lag(&task[0]), MS);
+}
+
 /* A waking task preempts one that has had more than its share, and an idle one always. */
 static void test_preempt(void)
 {
@@ -266,16 +299,17 @@ static void test_preempt(void)
 	begin();
 	start(0, 0);
 	enqueue(1);
-	CHECK(!check_preempt(&task[1], 0, false, 0));
-	CHECK(check_preempt(&task[1], 0, false, 1));
+	CHECK(!check_preempt(&task[1], 0, false));
+	update_curr(q, 1);
+	CHECK(check_preempt(&task[1], 0, false));
 	sys.features &= ~(1ULL << CW_FEAT_WAKEUP_PREEMPTION);
-	CHECK(!check_preempt(&task[1], 0, false, 1));
+	CHECK(!check_preempt(&task[1], 0, false));
 	begin();
 	start(0, 0);
 	q->curr_idle = true;
 	enqueue(1);
-	CHECK(check_preempt(&task[1], 0, false, 0));
-	CHECK(!check_preempt(&task[1], 0, true, 0));
+	CHECK(check_preempt(&task[1], 0, false));
+	CHECK(!check_preempt(&task[1], 0, true));
 }
 
 int main(void)
@@ -285,6 +319,7 @@ int main(void)
 	test_request();
 	test_yield();
 	test_lag();
+	test_delay_dequeue();
 	test_preempt();
 	test_long_run();
 	test_limit_wait();

@@ -27,8 +27,7 @@ impl std::error::Error for WrongArgument {}
 
 /// Features and tunables that act in the simulator alone: its workloads and its CFS queue read them,
 /// or sched_ext leaves no room for what they change.
-const WITHOUT_EFFECT: [&str; 14] = [
-    "DELAY_DEQUEUE",
+const WITHOUT_EFFECT: [&str; 13] = [
     "DELAY_ZERO",
     "EEVDF",
     "GENTLE_FAIR_SLEEPERS",
