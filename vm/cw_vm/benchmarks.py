@@ -75,7 +75,7 @@ BENCHMARKS = {
     # schbench.
     "wakeup-p99": Benchmark(
         f"{_LOAD} >/dev/null & load=$!; "
-        "cyclictest --quiet --policy=other --threads=4 --interval=1000 --distance=500 --loops=300 --histogram=50000; "
+        "cyclictest --quiet --policy=other --threads=4 --interval=1000 --distance=500 --loops=2000 --histogram=50000; "
         "kill $load",
         "us",
         percentile,
