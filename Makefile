@@ -43,6 +43,7 @@ check:
 	vm/shadow
 	vm/kernels --kernel 6.18
 	vm/faults --short --test kill --test weights
+	vm/faults --short --kernel 6.18 --test hotplug
 
 record:
 	@sh scripts/setup.sh record

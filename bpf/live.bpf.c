@@ -510,7 +510,9 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 /*
  * Wakes CPUs that idle though tasks wait for them, one at each tick of `cpu`. There
  * should be none; but while a CPU goes down a kick may come to nothing, and what had
- * been moved there waited until sched_ext's watchdog ended the scheduler.
+ * been moved there waited until sched_ext's watchdog ended the scheduler. A CPU that
+ * goes down also waits until its last task has left, and looks only when it switches:
+ * it would not see that another CPU has taken it.
  */
 static inline void kick_stuck_cpu(s32 cpu)
 {
@@ -521,7 +523,8 @@ static inline void kick_stuck_cpu(s32 cpu)
 		other = 0;
 	balance->looked_at = other;
 	if (cpu_rq(&sys, other)->curr_is_idle &&
-	    (has_waiting(other) || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | other) > 0))
+	    (offline[other & CW_CPU_MASK] || has_waiting(other) ||
+	     scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | other) > 0))
 		scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
 }
 
