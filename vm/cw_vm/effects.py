@@ -47,12 +47,11 @@ EFFECTS = {
         "--sched-feat WAKEUP_BIAS_PREV --set relax_domain_level=0",
         ALL,
     ),
-    # Two processes whose threads share data: each is to keep to one of the two LLCs. There are two threads for
-    # each CPU, so that balancing moves them; one for each would stay anyway, once it is where it belongs.
+    # Two processes whose threads share data: each is to keep to one of the two LLCs.
     "cache-aware": Effect(
         "1n2l4c1t",
-        "hackbench --threads --pipe --groups 1 --fds 4 --loops 6000 & "
-        "hackbench --threads --pipe --groups 1 --fds 4 --loops 6000 & wait",
+        "hackbench --threads --pipe --groups 1 --fds 2 --loops 8000 & "
+        "hackbench --threads --pipe --groups 1 --fds 2 --loops 8000 & wait",
         "--sched-feat NO_SCHED_CACHE --sched-feat NO_CACHE_AWARE_WAKEUP",
         "--sched-feat SCHED_CACHE --sched-feat CACHE_AWARE_WAKEUP",
         FAR,
