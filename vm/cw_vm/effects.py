@@ -47,11 +47,12 @@ EFFECTS = {
         "--sched-feat WAKEUP_BIAS_PREV --set relax_domain_level=0",
         ALL,
     ),
-    # Two processes whose threads share data: each is to keep to one of the two LLCs.
+    # Two processes whose threads share data: each is to keep to one of the two LLCs. They run for many times
+    # the 10 ms after which a process looks for one (llc_epoch_period).
     "cache-aware": Effect(
         "1n2l4c1t",
-        "hackbench --threads --pipe --groups 1 --fds 2 --loops 8000 & "
-        "hackbench --threads --pipe --groups 1 --fds 2 --loops 8000 & wait",
+        "hackbench --threads --pipe --groups 1 --fds 3 --loops 12000 & "
+        "hackbench --threads --pipe --groups 1 --fds 3 --loops 12000 & wait",
         "--sched-feat NO_SCHED_CACHE --sched-feat NO_CACHE_AWARE_WAKEUP",
         "--sched-feat SCHED_CACHE --sched-feat CACHE_AWARE_WAKEUP",
         FAR,
