@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Every entry point of the policy as a BPF program, to see that it compiles as one. */
-#include "process.h"
-#include "runnable_load.h"
-#include "wakeup.h"
+#include "track/process.h"
+#include "track/runnable_load.h"
+#include "wakeup/wakeup.h"
 
 #define SEC(name) __attribute__((section(name), used))
 

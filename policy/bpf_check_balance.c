@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Every entry point of balancing as a BPF program, to see that it compiles as one. */
-#include "newidle.h"
-#include "nohz.h"
-#include "outcome.h"
-#include "periodic.h"
+#include "balance/newidle.h"
+#include "balance/nohz.h"
+#include "balance/outcome.h"
+#include "balance/periodic.h"
 
 #define SEC(name) __attribute__((section(name), used))
 

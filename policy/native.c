@@ -3,14 +3,14 @@
  * The policy as a native library: one exported symbol for each entry point,
  * and what a binding needs to check that it sees the structures as C does.
  */
-#include "newidle.h"
-#include "nohz.h"
-#include "outcome.h"
-#include "pelt.h"
-#include "periodic.h"
-#include "process.h"
-#include "runnable_load.h"
-#include "wakeup.h"
+#include "balance/newidle.h"
+#include "balance/nohz.h"
+#include "balance/outcome.h"
+#include "track/pelt.h"
+#include "balance/periodic.h"
+#include "track/process.h"
+#include "track/runnable_load.h"
+#include "wakeup/wakeup.h"
 
 void cw_update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bool running)
 {

@@ -7,7 +7,7 @@
 #define CW_UTIL_H
 
 #include "mask.h"
-#include "pelt.h"
+#include "track/pelt.h"
 #include "types.h"
 
 /* The idle task runs and no task is queued or on its way. */

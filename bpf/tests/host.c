@@ -7,7 +7,7 @@
 
 /* the tests of the policy have a system of their own */
 #define sys policy_test_sys
-#include "../../policy/tests/test.h"
+#include "tests/test.h"
 #undef sys
 
 /* what host.bpf.h takes from the kernel */
@@ -33,7 +33,7 @@ static long bpf_probe_read_kernel(void *to, u32 size, const void *from)
 	return 0;
 }
 
-#include "../host.bpf.h"
+#include "common/host.bpf.h"
 
 /* One period of the averages, which halve in 32. */
 #define PERIOD (1024ULL * 1024)

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "../../policy/tests/test.h"
+#include "tests/test.h"
 
-#include "../queue.bpf.h"
+#include "live/queue.bpf.h"
 
 #define MS 1000000LL
 #define SLICE (3 * MS)

@@ -7,16 +7,17 @@ fn main() {
     scx_cargo::BpfBuilder::new()
         .expect("clang for BPF")
         .add_include_path(&format!("{root}/policy"))
-        .enable_skel(&format!("{root}/bpf/live.bpf.c"), "live")
+        .add_include_path(&format!("{root}/bpf"))
+        .enable_skel(&format!("{root}/bpf/live/live.bpf.c"), "live")
         .build()
         .expect("the BPF programs compile");
     // these need no sched_ext and none of its headers
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
     for name in ["shadow", "place"] {
         libbpf_cargo::SkeletonBuilder::new()
-            .source(format!("{root}/bpf/{name}.bpf.c"))
+            .source(format!("{root}/bpf/shadow/{name}.bpf.c"))
             .clang(std::env::var("BPF_CLANG").unwrap_or("clang".into()))
-            .clang_args([format!("-I{root}/policy"), "-mcpu=v3".into()])
+            .clang_args([format!("-I{root}/policy"), format!("-I{root}/bpf"), "-mcpu=v3".into()])
             .build_and_generate(out.join(format!("{name}_skel.rs")))
             .expect("the BPF programs compile");
     }

@@ -7,14 +7,17 @@ use std::{env, fs};
 
 fn main() {
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policy");
-    for entry in fs::read_dir(&policy).expect("policy/ is part of the tree") {
-        let path = entry.expect("readable").path();
-        if path.extension().is_some_and(|e| e == "h" || e == "c" || e == "def") {
-            println!("cargo:rerun-if-changed={}", path.display());
+    for part in ["", "track", "wakeup", "balance"] {
+        for entry in fs::read_dir(policy.join(part)).expect("policy/ is part of the tree") {
+            let path = entry.expect("readable").path();
+            if path.extension().is_some_and(|e| e == "h" || e == "c" || e == "def") {
+                println!("cargo:rerun-if-changed={}", path.display());
+            }
         }
     }
     cc::Build::new()
         .file(policy.join("native.c"))
+        .include(&policy)
         .std("c11")
         .opt_level(2)
         .warnings(true)

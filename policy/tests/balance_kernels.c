@@ -6,7 +6,7 @@
  */
 #include "balance_test.h"
 
-#include "../nohz.h"
+#include "balance/nohz.h"
 
 /* One more of its tasks sleeps and waits to be dequeued. */
 static void make_delayed(s32 cpu)

@@ -2,7 +2,7 @@
 /* How far a newly idle CPU looks for work, and the misfit mark of a CPU. LLCs 0-3 and 4-7. */
 #include "balance_test.h"
 
-#include "../newidle.h"
+#include "balance/newidle.h"
 
 static const u64 second = 1000000000;
 

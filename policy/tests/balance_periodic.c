@@ -2,8 +2,8 @@
 /* When domains are due, and who balances for idle CPUs. LLCs 0-3 and 4-7. */
 #include "balance_test.h"
 
-#include "../nohz.h"
-#include "../periodic.h"
+#include "balance/nohz.h"
+#include "balance/periodic.h"
 
 static const u64 ms = 1000000, second = 1000000000;
 

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "../outcome.h"
+#include "balance/outcome.h"
 
 /* As the kernel has it: all levels but NUMA spread tasks over their parent's groups. */
 #define SPREAD_SMT(size) { size, LEVEL_FLAGS | SD_SHARE_CPUCAPACITY | SD_SHARE_LLC | SD_PREFER_SIBLING }

@@ -2,7 +2,7 @@
 /* Seed 003: wakeups to the preferred LLC, tasks that stay there, and when it is crowded. */
 #include "balance_test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_llc *here, *there;
 

@@ -2,7 +2,7 @@
 /* Fork and exec placement: the idlest CPU of a group, and the way down the domains. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

@@ -2,7 +2,7 @@
 /* Fork and exec placement: how groups are classified and compared. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

@@ -2,7 +2,7 @@
 /* Fork and exec: what differs between kernels, and state that only a kernel's snapshot has. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

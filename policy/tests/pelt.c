@@ -5,7 +5,7 @@
  */
 #include "test.h"
 
-#include "../pelt.h"
+#include "track/pelt.h"
 
 typedef unsigned __int128 u128;
 

@@ -2,7 +2,7 @@
 /* The averages of a runqueue: what comes and goes with tasks, and the clock that they follow. */
 #include "test.h"
 
-#include "../pelt.h"
+#include "track/pelt.h"
 
 #define PERIOD_NS (1024ULL << 10)
 

@@ -2,7 +2,7 @@
 /* The estimate of a task's utilisation, and its sum over a runqueue. */
 #include "test.h"
 
-#include "../pelt.h"
+#include "track/pelt.h"
 
 static struct cw_cpu *rq;
 static struct cw_task p;

@@ -2,7 +2,7 @@
 /* The LLC that a process prefers: LLCs 0-3 and 4-7, epochs of 10 ms. */
 #include "test.h"
 
-#include "../process.h"
+#include "track/process.h"
 
 static const u64 ms = 1000000;
 

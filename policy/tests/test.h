@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../dst_search.h"
-#include "../types.h"
+#include "wakeup/dst_search.h"
+#include "types.h"
 
 static unsigned int nr_checks, nr_failed;
 
@@ -179,14 +179,14 @@ static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_le
 	static const u64 defaults =
 #define FEATURE(name, v48, v55, v65, v68, v612, ...) (u64)v612 << CW_FEAT_##name |
 #define TUNABLE(...)
-#include "../features.def"
+#include "features.def"
 #undef FEATURE
 #undef TUNABLE
 		0;
 	static const s64 tunables[] = {
 #define FEATURE(...)
 #define TUNABLE(name, value, ...) value,
-#include "../features.def"
+#include "features.def"
 #undef FEATURE
 #undef TUNABLE
 	};

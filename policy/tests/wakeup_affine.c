@@ -2,7 +2,7 @@
 /* Which CPU a wakeup searches around: who wakes whom, wake_affine(), domains and flags. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

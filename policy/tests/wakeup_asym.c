@@ -2,7 +2,7 @@
 /* Wakeups where CPUs differ in capacity: 0-3 little (512), 4-7 big (1024), an LLC each. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

@@ -2,7 +2,7 @@
 /* Wakeups where CPUs differ in capacity: 7.3's idle cores and scan limit, and islands. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

@@ -2,7 +2,7 @@
 /* WAKEUP_BIAS_PREV (seed 000): its conditions, its threshold, and what it does when all is busy. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

@@ -2,7 +2,7 @@
 /* select_idle_sibling() on CPUs of equal capacity: one state for each of its branches. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

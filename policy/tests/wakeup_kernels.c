@@ -2,7 +2,7 @@
 /* Wakeups: where 7.3 differs from 6.12, and state that only a kernel's snapshot has. */
 #include "test.h"
 
-#include "../wakeup.h"
+#include "wakeup/wakeup.h"
 
 static struct cw_decision d;
 

@@ -102,7 +102,7 @@ def _storm(files: Files, _count: int) -> list[str]:
     return [] if len(words) == 2 and int(words[1]) > 0 else ["the limit of tasks was never met"]
 
 
-# What a worker of the kernel's may wait, ns. Each CPU of coreward's runs one every 100 ms (bpf/crowd.bpf.h);
+# What a worker of the kernel's may wait, ns. Each CPU of coreward's runs one every 100 ms (bpf/live/crowd.bpf.h);
 # where they waited with all others it was 11.5 s.
 _WORKER_WAIT_NS = 3_000_000_000
 

@@ -30,7 +30,7 @@ const NOTES: [(&str, &str); 14] = [
     ("CACHE_NODE", "the LLC that the process prefers is not on the preferred node"),
 ];
 
-/// What balances are told apart by: `enum cw_balance_event` of `policy/lb_env.h`.
+/// What balances are told apart by: `enum cw_balance_event` of `policy/balance/lb_env.h`.
 const BALANCES: [(u32, &str); 3] =
     [(1 << 8, "periodic balance"), (1 << 9, "idle balance"), (1 << 10, "newidle balance")];
 
@@ -151,7 +151,7 @@ mod tests {
         let expected: Vec<_> =
             NOTES.iter().zip(0..).map(|((name, _), bit)| ((*name).to_owned(), bit)).collect();
         assert_eq!(bits(include_str!("../../../policy/types.h"), "CW_NOTE_"), expected);
-        let events = bits(include_str!("../../../policy/lb_env.h"), "CW_BALANCE_");
+        let events = bits(include_str!("../../../policy/balance/lb_env.h"), "CW_BALANCE_");
         let names = ["BUSY", "IDLE", "NEWIDLE"].into_iter().zip(&BALANCES);
         let expected: Vec<_> = names.map(|(name, (event, _))| (name.to_owned(), event.ilog2())).collect();
         assert_eq!(events, expected);

@@ -1,4 +1,4 @@
-//! The last-level cache that a process prefers: what the policy (`policy/process.h`) has to be
+//! The last-level cache that a process prefers: what the policy (`policy/track/process.h`) has to be
 //! told of processes, and for SCHED_CACHE how many tasks of each queue prefer which cache.
 
 use crate::sim::Simulation;

@@ -25,7 +25,7 @@ use crate::{cli, kernel, metrics, policy};
 /// How often it looks whether it has to end.
 const POLL: Duration = Duration::from_millis(100);
 
-/// `offline[]` of a CPU that was down when the machine was looked at (`bpf/live.bpf.c`).
+/// `offline[]` of a CPU that was down when the machine was looked at (`bpf/live/live.bpf.c`).
 const UNPLACED: u32 = 2;
 
 /// What it has on beside the features of the kernel.

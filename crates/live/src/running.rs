@@ -159,7 +159,7 @@ impl<'a> Running<'a> {
 }
 
 /// How long an average of a CPU that idles takes to halve, ns: 32 periods of 1,024 us
-/// (`policy/pelt.h`).
+/// (`policy/track/pelt.h`).
 const HALF_LIFE_NS: f64 = 32.0 * 1_048_576.0;
 
 /// What is left of a utilisation after so much time, during which nobody brought it up to date

@@ -10,7 +10,7 @@ use scx_stats::prelude::*;
 use scx_stats_derive::{Stats, stat_doc};
 use serde::{Deserialize, Serialize};
 
-/// The end of the first bucket of latencies, in ns (`latency_bucket()`, `bpf/stats.bpf.h`); each
+/// The end of the first bucket of latencies, in ns (`latency_bucket()`, `bpf/live/stats.bpf.h`); each
 /// other bucket ends at double the one before, and the last one has no end.
 pub(crate) const FIRST_LATENCY_NS: u64 = 1024;
 

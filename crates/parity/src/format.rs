@@ -1,8 +1,8 @@
-//! The structures of a capture file, field for field as `bpf/capture.h` has them, where their meaning and units stand.
+//! The structures of a capture file, field for field as `bpf/record/capture.h` has them, where their meaning and units stand.
 //!
 //! All integers are little-endian, and structures have no holes.
 
-#![allow(missing_docs)] // one description is enough: bpf/capture.h
+#![allow(missing_docs)] // one description is enough: bpf/record/capture.h
 
 /// The first eight bytes of a file: "coreward".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"coreward");

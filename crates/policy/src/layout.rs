@@ -249,7 +249,7 @@ pub struct Decision {
     pub groups_scanned: u32,
 }
 
-/// `struct cw_sg_stats` of `policy/group.h`.
+/// `struct cw_sg_stats` of `policy/wakeup/group.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SgStats {
@@ -273,7 +273,7 @@ pub struct SgStats {
     pub pad: u8,
 }
 
-/// `enum group_type` of `policy/group.h`, by name.
+/// `enum group_type` of `policy/wakeup/group.h`, by name.
 pub const GROUP_TYPES: [&str; 8] = [
     "has_spare",
     "fully_busy",
@@ -285,7 +285,7 @@ pub const GROUP_TYPES: [&str; 8] = [
     "overloaded",
 ];
 
-/// `struct cw_sd_stats` of `policy/lb_env.h`.
+/// `struct cw_sd_stats` of `policy/balance/lb_env.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SdStats {
@@ -302,7 +302,7 @@ pub struct SdStats {
     pub candidate: SgStats,
 }
 
-/// `struct cw_balance` of `policy/lb_env.h`; [`System::balance_begin`](crate::System::balance_begin)
+/// `struct cw_balance` of `policy/balance/lb_env.h`; [`System::balance_begin`](crate::System::balance_begin)
 /// fills it in.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
@@ -329,10 +329,10 @@ pub struct Balance {
     pub sds: SdStats,
 }
 
-/// `enum cw_migration_type` of `policy/lb_env.h`, by name.
+/// `enum cw_migration_type` of `policy/balance/lb_env.h`, by name.
 pub const MIGRATION_TYPES: [&str; 5] = ["load", "util", "task", "misfit", "llc_task"];
 
-/// `struct cw_newidle` of `policy/newidle.h`.
+/// `struct cw_newidle` of `policy/balance/newidle.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Newidle {
@@ -346,7 +346,7 @@ pub struct Newidle {
     pub stop: bool,
 }
 
-/// `struct cw_periodic` of `policy/periodic.h`.
+/// `struct cw_periodic` of `policy/balance/periodic.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Periodic {

@@ -115,7 +115,7 @@ impl Default for System {
     }
 }
 
-/// PELT and util_est; the mathematics stands in `policy/pelt.h`.
+/// PELT and util_est; the mathematics stands in `policy/track/pelt.h`.
 impl System {
     /// Brings a task's averages to `now` of its runqueue's clock.
     pub fn update_load_avg_se(now: u64, p: &mut Task, on_rq: bool, running: bool) {
@@ -147,7 +147,7 @@ impl System {
         unsafe { cw_remove_entity_load_avg(&mut self.0.cpu[cpu], p) }
     }
 
-    /// Brings the load of the tasks queued on `cpu` to `now` (`policy/runnable_load.h`); needed
+    /// Brings the load of the tasks queued on `cpu` to `now` (`policy/track/runnable_load.h`); needed
     /// with IDLEST_BY_LOAD only, whenever the runqueue's averages are.
     pub fn update_runnable_load(&mut self, now: u64, cpu: usize) {
         // SAFETY: exclusive reference; C masks the CPU number.
@@ -212,7 +212,7 @@ impl System {
     }
 }
 
-/// The LLC that a process prefers (`policy/process.h`).
+/// The LLC that a process prefers (`policy/track/process.h`).
 impl System {
     /// A process without a history. It has one thread; the host keeps `nr_threads`.
     pub fn process_init(&self, process: &mut Process, now: u64) {
@@ -246,7 +246,7 @@ impl System {
     }
 }
 
-/// What a host does with one task that it offered to a balance (`policy/detach.h`).
+/// What a host does with one task that it offered to a balance (`policy/balance/detach.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detach {
     /// Leave it, offer the next.
@@ -259,7 +259,7 @@ pub enum Detach {
     Break,
 }
 
-/// How a balance goes on after the tasks of a source (`policy/detach.h`).
+/// How a balance goes on after the tasks of a source (`policy/balance/detach.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BalanceStep {
     /// It is over.
@@ -270,7 +270,7 @@ pub enum BalanceStep {
     Redo,
 }
 
-/// Placement of wakeups, forks and execs (`policy/wakeup.h`, `policy/forkexec.h`).
+/// Placement of wakeups, forks and execs (`policy/wakeup/wakeup.h`, `policy/wakeup/forkexec.h`).
 impl System {
     /// Chooses a CPU for a task and says why.
     ///
@@ -322,7 +322,7 @@ impl System {
     }
 }
 
-/// Load balancing (`policy/balance.h` and what it includes).
+/// Load balancing (`policy/balance/balance.h` and what it includes).
 impl System {
     /// Starts an attempt of `cpu` to balance its domain at `level`.
     pub fn balance_begin(env: &mut Balance, cpu: usize, level: u32, idle: u32, now: u64) {

@@ -1,4 +1,4 @@
-//! What the programs count (`bpf/shadow.h`), read from the maps' bytes: 64-bit words throughout.
+//! What the programs count (`bpf/shadow/shadow.h`), read from the maps' bytes: 64-bit words throughout.
 
 /// The names of `enum shadow_distance` but the first, which is no move.
 pub(super) const DISTANCES: [&str; 4] = ["core", "llc", "node", "across"];

@@ -4,7 +4,7 @@ use std::fs;
 
 /// They end in the same wait queue code, which passes the flag on (kernel/sched/wait.c).
 const FUNCTIONS: [&str; 3] = ["__wake_up_sync_key", "__wake_up_sync", "__wake_up_locked_sync_key"];
-/// Bits of an address that the programs compare (`ADDRESS_MASK` of `bpf/shadow.bpf.c`).
+/// Bits of an address that the programs compare (`ADDRESS_MASK` of `bpf/shadow/shadow.bpf.c`).
 const ADDRESS_MASK: u64 = (1 << 48) - 1;
 
 /// Start and size of each, as far as the kernel shows them.

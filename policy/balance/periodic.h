@@ -13,7 +13,7 @@
 #ifndef CW_PERIODIC_H
 #define CW_PERIODIC_H
 
-#include "newidle.h"
+#include "balance/newidle.h"
 
 /* Does the CPU count as busy? One that runs only SCHED_IDLE tasks does not. */
 static inline bool balance_is_busy(struct cw_sys *sys, s32 cpu, enum cw_idle_type idle)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last-level cache that each process prefers: what policy/process.h has to be
+ * The last-level cache that each process prefers: what policy/track/process.h has to be
  * told of processes and their threads, on machines with more than one such cache.
  * A process is kept from its second thread on, where the host says: by
  * find_process() and new_process(), which are defined before this is included and

@@ -25,10 +25,10 @@
 #ifndef CW_HOST_BPF_H
 #define CW_HOST_BPF_H
 
-#include "newidle.h"
-#include "process.h"
-#include "runnable_load.h"
-#include "wakeup.h"
+#include "balance/newidle.h"
+#include "track/process.h"
+#include "track/runnable_load.h"
+#include "wakeup/wakeup.h"
 
 struct cw_sys sys;
 

@@ -10,7 +10,7 @@
  */
 #include "capture.h"
 /* after the integer types */
-#include "kernel.h"
+#include "common/kernel.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

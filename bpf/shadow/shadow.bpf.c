@@ -11,13 +11,13 @@
  */
 #include "shadow.h"
 /* after the integer types */
-#include "kernel.h"
+#include "common/kernel.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "host.bpf.h"
+#include "common/host.bpf.h"
 
 /*
  * Processes, by their pids. In their leaders' storage there is no room in 7.x: of
@@ -48,7 +48,7 @@ static inline struct cw_process *new_process(struct task_struct *leader)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-#include "process.bpf.h"
+#include "common/process.bpf.h"
 #include "stale.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -21,7 +21,7 @@
 #ifndef CW_LB_ENV_H
 #define CW_LB_ENV_H
 
-#include "group.h"
+#include "wakeup/group.h"
 #include "mask.h"
 #include "topology.h"
 #include "types.h"

@@ -3,7 +3,7 @@
 #ifndef CW_INTERVAL_H
 #define CW_INTERVAL_H
 
-#include "lb_env.h"
+#include "balance/lb_env.h"
 
 /* A tick, where the host has not said: HZ 250. */
 #define CW_DEFAULT_TICK_NS 4000000u

@@ -6,7 +6,7 @@
 #ifndef CW_WAKE_AFFINE_H
 #define CW_WAKE_AFFINE_H
 
-#include "runnable_load.h"
+#include "track/runnable_load.h"
 #include "topology.h"
 #include "types.h"
 #include "util.h"

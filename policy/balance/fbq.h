@@ -8,7 +8,7 @@
 #ifndef CW_FBQ_H
 #define CW_FBQ_H
 
-#include "lb_env.h"
+#include "balance/lb_env.h"
 
 static inline enum cw_fbq_type fbq_classify(u32 nr_running, u32 nr_numa, u32 nr_preferred)
 {

@@ -12,9 +12,9 @@
 #ifndef CW_IDLEST_LOAD_H
 #define CW_IDLEST_LOAD_H
 
-#include "dst_search.h"
+#include "wakeup/dst_search.h"
 #include "mask.h"
-#include "runnable_load.h"
+#include "track/runnable_load.h"
 #include "topology.h"
 #include "util.h"
 

@@ -6,12 +6,12 @@
 #ifndef CW_LB_STATS_H
 #define CW_LB_STATS_H
 
-#include "asym_packing.h"
-#include "cache_aware.h"
-#include "fbq.h"
-#include "interval.h"
-#include "lb_env.h"
-#include "llc_balance.h"
+#include "balance/asym_packing.h"
+#include "wakeup/cache_aware.h"
+#include "balance/fbq.h"
+#include "balance/interval.h"
+#include "balance/lb_env.h"
+#include "balance/llc_balance.h"
 
 /* One CPU is more capable than another only if by more than 5 % (1078/1024). */
 static inline bool capacity_greater(u64 a, u64 b)

@@ -11,13 +11,13 @@
 #ifndef CW_WAKEUP_H
 #define CW_WAKEUP_H
 
-#include "cache_aware.h"
-#include "forkexec.h"
-#include "select_idle.h"
+#include "wakeup/cache_aware.h"
+#include "wakeup/forkexec.h"
+#include "wakeup/select_idle.h"
 #include "topology.h"
 #include "types.h"
 #include "util.h"
-#include "wake_affine.h"
+#include "wakeup/wake_affine.h"
 
 static inline s32 decide(struct cw_decision *d, s32 cpu, enum cw_reason reason)
 {

@@ -10,8 +10,8 @@
 #ifndef CW_DST_SEARCH_H
 #define CW_DST_SEARCH_H
 
-#include "group.h"
-#include "pelt.h"
+#include "wakeup/group.h"
+#include "track/pelt.h"
 #include "types.h"
 #include "util.h"
 

@@ -14,8 +14,8 @@
 #ifndef CW_NEWIDLE_H
 #define CW_NEWIDLE_H
 
-#include "interval.h"
-#include "misfit.h"
+#include "balance/interval.h"
+#include "balance/misfit.h"
 
 /*
  * Learn from an idle period that a wakeup ends: avg_idle moves 1/8 of the way

@@ -10,9 +10,9 @@
 #ifndef CW_STALE_BPF_H
 #define CW_STALE_BPF_H
 
-#include "cache_aware.h"
-#include "host.bpf.h"
-#include "lb_stats.h"
+#include "wakeup/cache_aware.h"
+#include "common/host.bpf.h"
+#include "balance/lb_stats.h"
 
 /* When the scan limit of each LLC was worked out, and when its load was saved. */
 u64 host_scan_limit_at[CW_MAX_CPUS];

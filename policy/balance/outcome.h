@@ -7,7 +7,7 @@
 #ifndef CW_OUTCOME_H
 #define CW_OUTCOME_H
 
-#include "detach.h"
+#include "balance/detach.h"
 
 /* While all tasks are pinned the interval (ms) doubles up to here at least. */
 #define MAX_PINNED_INTERVAL 512

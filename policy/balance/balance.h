@@ -7,7 +7,7 @@
 #ifndef CW_BALANCE_H
 #define CW_BALANCE_H
 
-#include "imbalance.h"
+#include "balance/imbalance.h"
 
 /*
  * One CPU of a group balances for all of it: the first idle CPU whose core is

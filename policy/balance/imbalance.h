@@ -6,7 +6,7 @@
 #ifndef CW_IMBALANCE_H
 #define CW_IMBALANCE_H
 
-#include "lb_stats.h"
+#include "balance/lb_stats.h"
 
 /*
  * How many more tasks the busiest group runs than its share, where a core

@@ -5,8 +5,8 @@
  * finds there what was decided and what the policy has written to the state. That
  * tells whether the policy decides the same in BPF as in a native build.
  */
-#include "balance.h"
-#include "wakeup.h"
+#include "balance/balance.h"
+#include "wakeup/wakeup.h"
 
 #define SEC(name) __attribute__((section(name), used))
 

@@ -10,7 +10,7 @@
 #ifndef CW_DETACH_H
 #define CW_DETACH_H
 
-#include "balance.h"
+#include "balance/balance.h"
 
 enum cw_detach {
 	CW_DETACH_SKIP, /* leave the task, offer the next */

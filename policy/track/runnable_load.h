@@ -11,7 +11,7 @@
 #ifndef CW_RUNNABLE_LOAD_H
 #define CW_RUNNABLE_LOAD_H
 
-#include "pelt.h"
+#include "track/pelt.h"
 
 static inline struct cw_avg *cpu_runnable_load(struct cw_sys *sys, s32 cpu)
 {

@@ -11,8 +11,8 @@
 #ifndef CW_LLC_BALANCE_H
 #define CW_LLC_BALANCE_H
 
-#include "asym_packing.h"
-#include "lb_env.h"
+#include "balance/asym_packing.h"
+#include "balance/lb_env.h"
 
 enum cw_llc_mig {
 	CW_LLC_MIG_FORBID, /* leave the task where it is */

@@ -6,8 +6,8 @@
 #ifndef CW_NOHZ_H
 #define CW_NOHZ_H
 
-#include "lb_stats.h"
-#include "misfit.h"
+#include "balance/lb_stats.h"
+#include "balance/misfit.h"
 
 /*
  * Which CPU balances for the idle ones: the first idle housekeeping CPU other

@@ -10,7 +10,7 @@
 #ifndef CW_CACHE_AWARE_H
 #define CW_CACHE_AWARE_H
 
-#include "lb_env.h"
+#include "balance/lb_env.h"
 
 /*
  * May the task go to the LLC of `cpu`? Not if a quarter of its capacity is used

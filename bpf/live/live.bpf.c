@@ -8,7 +8,7 @@
  * task that finds its CPU idle goes there without a queue.
  */
 #include "scx.bpf.h"
-#include "host.bpf.h"
+#include "common/host.bpf.h"
 
 /* Processes, in the storage of their leaders. */
 struct {
@@ -28,7 +28,7 @@ static inline struct cw_process *new_process(struct task_struct *leader)
 	return bpf_task_storage_get(&processes, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-#include "process.bpf.h"
+#include "common/process.bpf.h"
 #include "queue.bpf.h"
 
 char _license[] SEC("license") = "GPL";

@@ -7,9 +7,9 @@
 #ifndef CW_FORKEXEC_H
 #define CW_FORKEXEC_H
 
-#include "dst_search.h"
-#include "group.h"
-#include "idlest_load.h"
+#include "wakeup/dst_search.h"
+#include "wakeup/group.h"
+#include "wakeup/idlest_load.h"
 #include "mask.h"
 #include "topology.h"
 #include "types.h"

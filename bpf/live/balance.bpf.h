@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Moving tasks between dispatch queues. The policy names the source and says of
- * each of its waiting tasks whether it goes (policy/lb_env.h); this offers them
+ * each of its waiting tasks whether it goes (policy/balance/lb_env.h); this offers them
  * in the order of the queue and moves those that go.
  *
  * Who pulls holds the runqueue lock of its own CPU, not that of the task. So a
@@ -11,9 +11,9 @@
 #ifndef CW_BALANCE_BPF_H
 #define CW_BALANCE_BPF_H
 
-#include "nohz.h"
-#include "outcome.h"
-#include "periodic.h"
+#include "balance/nohz.h"
+#include "balance/outcome.h"
+#include "balance/periodic.h"
 
 /* The attempt that each CPU is at, and its walk up the domains. */
 struct cw_balance balance_env[CW_MAX_CPUS];
