@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli;
 use crate::experiment::Experiment;
-use crate::output::{self, OutputFile};
+use crate::output::{self, OutputFile, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
 
 pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         let [prepared] = &experiments[..] else {
             bail!("--html takes one experiment, given are {}", experiments.len());
         };
-        return write_page(prepared, &pool, target);
+        let mut outputs = Outputs::new(files.into_iter().chain(prepared.inputs()));
+        return write_page(prepared, &pool, outputs.create("--html", target)?);
     }
     if args.json {
         let reports = experiments.iter().map(|prepared| Report::of(prepared, &pool));
@@ -89,8 +90,7 @@ impl Report {
     }
 }
 
-fn write_page(prepared: &Prepared, pool: &ThreadPool, target: &Path) -> Result<()> {
-    let mut file = OutputFile::create(target)?;
+fn write_page(prepared: &Prepared, pool: &ThreadPool, mut file: OutputFile) -> Result<()> {
     let comparisons = prepared.compare(pool)?;
     file.write_all(html::render(&comparisons, &prepared.experiment.headline).as_bytes())?;
     file.finish()

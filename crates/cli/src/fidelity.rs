@@ -1,6 +1,7 @@
 //! `coreward fidelity`: published figures of many experiments against the simulated ones.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -10,7 +11,7 @@ use rayon::ThreadPool;
 
 use crate::cli;
 use crate::experiment::Experiment;
-use crate::output::{self, OutputFile};
+use crate::output::{self, Outputs};
 use crate::prepared::{self, Overrides, Prepared};
 use crate::scale;
 
@@ -18,8 +19,10 @@ use crate::scale;
 const NO_FAMILY: &str = "other";
 
 pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
-    let experiments = load(args)?;
-    let file = args.output.as_deref().map(OutputFile::create).transpose()?;
+    let files = prepared::files(&args.experiments)?;
+    let experiments = load(args, &files)?;
+    let mut outputs = Outputs::new(files.into_iter().chain(experiments.iter().flat_map(Prepared::inputs)));
+    let file = args.output.as_deref().map(|file| outputs.create("--output", file)).transpose()?;
     let pool = prepared::pool(args.jobs)?;
     // one after the other: that frees the machines of each before the next is run
     let ran = experiments.into_iter().map(|prepared| run_one(&prepared, &pool));
@@ -34,13 +37,13 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
 }
 
 /// The experiments that have something to compare with. Every file is read before the first is run.
-fn load(args: &cli::Fidelity) -> Result<Vec<Prepared>> {
+fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
     let overrides = Overrides { runs: args.runs, scale: args.scale, ..Overrides::default() };
     let mut experiments = Vec::new();
-    for path in prepared::files(&args.experiments)? {
-        let experiment = Experiment::load(&path)?;
+    for path in files {
+        let experiment = Experiment::load(path)?;
         if !experiment.published.is_empty() {
-            experiments.push(Prepared::new(&path, experiment, &overrides, args.ablations)?);
+            experiments.push(Prepared::new(path, experiment, &overrides, args.ablations)?);
         }
     }
     if experiments.is_empty() {

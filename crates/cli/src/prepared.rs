@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::experiment::{self, Ablation, Experiment, Named};
 use crate::policy::Policy;
 use crate::report;
-use crate::setup::Host;
+use crate::setup::{self, Host};
 use coreward_policy::Assignment;
 
 /// Most runs of a side under an ablation: it is to tell mechanisms apart, not to settle a percent.
@@ -137,6 +137,12 @@ impl Prepared {
         };
         let cases = experiment.cases.iter().map(|case| Case::new(case, overrides)).collect::<Result<_>>()?;
         Ok(Prepared { experiment, cases, hosts, ablated })
+    }
+
+    /// The files and directories that the machine and the workloads were read from.
+    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
+        let Experiment { machine, cases, .. } = &self.experiment;
+        setup::inputs(&machine.text, cases.iter().map(|case| case.workload.text.as_str()))
     }
 
     /// Runs all seeds of all sides and compares the sides, case by case.

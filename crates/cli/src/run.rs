@@ -1,30 +1,29 @@
 //! `coreward run`: one workload on one machine under one policy.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use coreward_engine::{NoTrace, Outcome};
 use coreward_workload::Workload;
 
 use crate::cli;
 use crate::domains;
-use crate::output::{self, OutputFile};
+use crate::output::{self, OutputFile, Outputs};
 use crate::report::Report;
 use crate::schedstat;
 use crate::setup::{self, Host};
 use crate::tracefile::TraceFile;
 
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
-    let files = [("--schedstat", &args.schedstat), ("--domains", &args.domains), ("--trace", &args.trace)];
-    for (index, (second, path)) in files.iter().enumerate() {
-        if let Some((first, _)) = files[..index].iter().find(|(_, other)| path.is_some() && other == path) {
-            bail!("{first} and {second} name the same file");
-        }
-    }
     let (host, workload) = setup::from_args(&args.simulated)?;
-    let schedstat = args.schedstat.as_deref().map(OutputFile::create).transpose()?;
-    let domains = args.domains.as_deref().map(OutputFile::create).transpose()?;
-    let trace = args.trace.as_deref().map(OutputFile::create).transpose()?;
+    let mut outputs =
+        Outputs::new(setup::inputs(&args.simulated.machine, [args.simulated.workload.as_str()]));
+    let mut open =
+        |option, file: &Option<PathBuf>| file.as_deref().map(|file| outputs.create(option, file)).transpose();
+    let schedstat = open("--schedstat", &args.schedstat)?;
+    let domains = open("--domains", &args.domains)?;
+    let trace = open("--trace", &args.trace)?;
 
     let outcome = simulate(args, &host, &workload, trace)?;
     if let Some(mut file) = schedstat {

@@ -1,5 +1,7 @@
 //! From names to a simulation that can be run.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use coreward_engine::{Outcome, Settings, Simulation, Trace};
 use coreward_machine::{DomainOptions, Machine, Partition, Topology};
@@ -101,4 +103,10 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;
     Ok((host, workload))
+}
+
+/// The files and directories that a machine and workloads are read from.
+pub(crate) fn inputs<'a>(machine: &'a str, workloads: impl IntoIterator<Item = &'a str>) -> Vec<PathBuf> {
+    let of_workloads = workloads.into_iter().filter_map(coreward_workload::path);
+    Machine::path(machine).into_iter().chain(of_workloads).map(PathBuf::from).collect()
 }

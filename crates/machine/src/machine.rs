@@ -157,6 +157,25 @@ impl Ids {
     }
 }
 
+/// What a specification names that is not of this program.
+enum Source<'a> {
+    Sysfs(&'a Path),
+    Hwloc(&'a Path),
+    Toml(&'a Path),
+}
+
+impl<'a> Source<'a> {
+    fn of(spec: &'a str) -> Option<Self> {
+        let after = |prefix| spec.strip_prefix(prefix).filter(|path| !path.is_empty()).map(Path::new);
+        let sysfs = after("sysfs:").or_else(|| (spec == "sysfs").then_some(Path::new("/sys")));
+        let toml = || spec.ends_with(".toml").then_some(Path::new(spec));
+        sysfs
+            .map(Source::Sysfs)
+            .or_else(|| after("hwloc:").map(Source::Hwloc))
+            .or_else(|| toml().map(Source::Toml))
+    }
+}
+
 impl Machine {
     /// Loads a machine: the name of a preset, a path that ends in `.toml`, `sysfs` (this
     /// host), `sysfs:DIR` (DIR is what is mounted on `/sys`), `hwloc:FILE` (the XML that
@@ -168,23 +187,30 @@ impl Machine {
         if let Some(machine) = presets::load(spec) {
             return machine;
         }
-        if let Some(dir) = spec.strip_prefix("sysfs:").filter(|dir| !dir.is_empty()) {
-            return sysfs::read(Path::new(dir));
-        }
-        if let Some(file) = spec.strip_prefix("hwloc:").filter(|file| !file.is_empty()) {
-            return Self::from_hwloc_str(file, &files::read_text(Path::new(file), files::HWLOC_KIB)?);
-        }
-        if spec == "sysfs" {
-            return sysfs::read(Path::new("/sys"));
-        }
-        if spec.ends_with(".toml") {
-            return Self::from_toml_str(spec, &files::read_text(Path::new(spec), files::MACHINE_KIB)?);
+        match Source::of(spec) {
+            Some(Source::Sysfs(dir)) => return sysfs::read(dir),
+            Some(Source::Hwloc(file)) => {
+                let text = files::read_text(file, files::HWLOC_KIB)?;
+                return Self::from_hwloc_str(&file.display().to_string(), &text);
+            }
+            Some(Source::Toml(file)) => {
+                return Self::from_toml_str(spec, &files::read_text(file, files::MACHINE_KIB)?);
+            }
+            None => {}
         }
         if spec.starts_with(|c: char| c.is_ascii_digit()) {
             return Self::from_shorthand(spec);
         }
         let presets: Vec<_> = presets::names().collect();
         Err(MachineError::Unknown { spec: spec.to_owned(), presets: presets.join(", ") })
+    }
+
+    /// The file or directory that [`Machine::load`] reads for a specification, if it reads one.
+    pub fn path(spec: &str) -> Option<&Path> {
+        let own = presets::names().any(|name| name == spec);
+        Source::of(spec).filter(|_| !own).map(|source| match source {
+            Source::Sysfs(path) | Source::Hwloc(path) | Source::Toml(path) => path,
+        })
     }
 
     /// The presets: name and one-line description, in alphabetical order.

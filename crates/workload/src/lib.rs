@@ -15,6 +15,8 @@ mod server;
 mod sysbench;
 mod tbench;
 
+use std::path::Path;
+
 pub use encoder::Encoder;
 pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
@@ -61,6 +63,12 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
         Some("schbench-old") => Ok(SchbenchOld::parse(words)?.workload(scale)),
         other => Err(WorkloadError::Unknown(other.unwrap_or("").to_string())),
     }
+}
+
+/// The file that [`parse`] reads for a benchmark's command line, if it reads one.
+pub fn path(text: &str) -> Option<&Path> {
+    let mut words = text.split_whitespace();
+    (words.next() == Some("rt-app")).then(|| words.next().map(Path::new)).flatten()
 }
 
 /// What is wrong with a tool's command line, in one line that says what is allowed.

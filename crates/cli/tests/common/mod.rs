@@ -36,3 +36,12 @@ pub(crate) fn directory(test: &str) -> PathBuf {
     fs::create_dir_all(&dir).expect("a directory of our own");
     dir
 }
+
+/// What is in a directory, in alphabetical order.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = entries.collect();
+    names.sort();
+    names
+}

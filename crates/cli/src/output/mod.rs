@@ -1,0 +1,246 @@
+//! Files that are written whole or not at all, and what is no file, which is written as it is.
+
+mod leftovers;
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+use rustix::io::Errno;
+
+use leftovers::TemporaryName;
+
+/// Where Linux shows a process its open files.
+const OWN_FILES: &str = "/proc/self/fd";
+
+/// The files that a command writes, none of which is one that it reads or another that it writes.
+pub(crate) struct Outputs {
+    inputs: Vec<PathBuf>,
+    /// The option and the place of each output that is a file.
+    taken: Vec<(&'static str, Place)>,
+}
+
+impl Outputs {
+    /// `inputs` are files, or directories of which any file may be one.
+    pub(crate) fn new(inputs: impl IntoIterator<Item = PathBuf>) -> Outputs {
+        Outputs { inputs: inputs.into_iter().collect(), taken: Vec::new() }
+    }
+
+    /// Opens the output that an option names, so that one that cannot be written is found before any work is done.
+    ///
+    /// # Errors
+    /// It cannot be written, or is an input, or another option names it too.
+    pub(crate) fn create(&mut self, option: &'static str, target: &Path) -> Result<OutputFile> {
+        let cannot = || format!("{option}: cannot write {}", target.display());
+        let place = Place::of(target).with_context(cannot)?;
+        if let Some(place) = &place {
+            if self.inputs.iter().any(|input| place.is_in(input)) {
+                bail!("{}: it is an input", cannot());
+            }
+            if let Some((other, _)) = self.taken.iter().find(|(_, taken)| taken.is(place)) {
+                bail!("{other} and {option} name the same file");
+            }
+        }
+        let file = OutputFile::open(target, place.as_ref()).with_context(cannot)?;
+        self.taken.extend(place.map(|place| (option, place)));
+        Ok(file)
+    }
+}
+
+/// Where a regular file is, or will be.
+struct Place {
+    /// No link, and in a directory without one.
+    path: PathBuf,
+    /// Of the file that is there.
+    existing: Option<Metadata>,
+}
+
+impl Place {
+    /// `None` if what is there is written as it is: no regular file, or one that this process was given open.
+    fn of(target: &Path) -> Result<Option<Place>> {
+        let existing = match fs::metadata(target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            found => Some(found?),
+        };
+        match &existing {
+            Some(found) if found.is_dir() => bail!("it is a directory"),
+            Some(found) if !found.is_file() || standard(found)?.is_some() => return Ok(None),
+            _ => {}
+        }
+        let mut path = target.to_owned();
+        loop {
+            let name = path.file_name().context("it is not a file name")?;
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directory = fs::canonicalize(directory.unwrap_or(Path::new(".")))?;
+            if directory.starts_with("/proc") {
+                return Ok(None);
+            }
+            path = directory.join(name);
+            // a link to nothing is followed too: that ends, or there would be no metadata to find missing
+            match fs::read_link(&path) {
+                Ok(link) => path = directory.join(link),
+                Err(_) => return Ok(Some(Place { path, existing })),
+            }
+        }
+    }
+
+    fn is(&self, other: &Place) -> bool {
+        match (&self.existing, &other.existing) {
+            (Some(own), Some(other)) => is_same(own, other),
+            _ => self.path == other.path,
+        }
+    }
+
+    /// Whether it is this input, or lies within it.
+    fn is_in(&self, input: &Path) -> bool {
+        let Ok(found) = fs::metadata(input) else { return false };
+        match &self.existing {
+            Some(own) if is_same(own, &found) => true,
+            _ => found.is_dir() && fs::canonicalize(input).is_ok_and(|input| self.path.starts_with(input)),
+        }
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+}
+
+fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// A file that appears in its place, or takes the place of another, only when it is finished. Until then it has no
+/// name, or, where the file system cannot do that, a temporary one.
+pub(crate) struct OutputFile {
+    /// As the user calls it.
+    target: PathBuf,
+    file: BufWriter<File>,
+    end: End,
+}
+
+/// What finishing the file does.
+enum End {
+    /// Nothing: it was written as it is.
+    Written,
+    /// Gives it its name.
+    Name { path: PathBuf, replaces: bool },
+    /// Changes its name.
+    Rename { path: PathBuf, from: TemporaryName },
+}
+
+impl OutputFile {
+    fn open(target: &Path, place: Option<&Place>) -> io::Result<OutputFile> {
+        let (file, end) = match place {
+            None => (as_it_is(target)?, End::Written),
+            Some(place) => beside(place)?,
+        };
+        Ok(OutputFile { target: target.to_owned(), file: BufWriter::new(file), end })
+    }
+
+    /// Puts the finished file in the target's place.
+    pub(crate) fn finish(self) -> Result<()> {
+        let OutputFile { target, file, end } = self;
+        let finish =
+            || -> io::Result<()> { end.reach(&file.into_inner().map_err(|error| error.into_error())?) };
+        finish().with_context(|| format!("cannot write {}", target.display()))
+    }
+}
+
+impl End {
+    fn reach(self, file: &File) -> io::Result<()> {
+        match self {
+            End::Written => Ok(()),
+            End::Name { path, replaces: false } => match link(file, &path) {
+                // somebody else was faster
+                Err(Errno::EXIST) => replace(file, path),
+                linked => Ok(linked?),
+            },
+            End::Name { path, replaces: true } => replace(file, path),
+            End::Rename { path, from } => from.rename(&path),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Opens what is no regular file, or was given to this process open.
+fn as_it_is(target: &Path) -> io::Result<File> {
+    match standard(&fs::metadata(target)?)? {
+        Some(file) => Ok(file),
+        None => File::options().write(true).open(target),
+    }
+}
+
+/// Standard output or standard error, if that is what was found: shared, so that neither of two writers overwrites
+/// the other.
+fn standard(found: &Metadata) -> io::Result<Option<File>> {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    for given in [stdout.as_fd(), stderr.as_fd()] {
+        let given = File::from(given.try_clone_to_owned()?);
+        if is_same(&given.metadata()?, found) {
+            return Ok(Some(given));
+        }
+    }
+    Ok(None)
+}
+
+/// A new file in the directory of its place.
+fn beside(place: &Place) -> io::Result<(File, End)> {
+    let path = place.path.clone();
+    if let Some(existing) = &place.existing {
+        // as it would be if it were written itself: only by those who may
+        drop(File::options().write(true).open(&path)?);
+        let (file, end) = new_file(place.directory(), path, true)?;
+        // only root can, and only root has to
+        let _ = fchown(&file, Some(existing.uid()), Some(existing.gid()));
+        file.set_permissions(existing.permissions())?;
+        return Ok((file, end));
+    }
+    new_file(place.directory(), path, false)
+}
+
+fn new_file(directory: &Path, path: PathBuf, replaces: bool) -> io::Result<(File, End)> {
+    let unnamed = OFlags::TMPFILE.bits() as i32;
+    match File::options().write(true).custom_flags(unnamed).open(directory) {
+        Ok(file) if Path::new(OWN_FILES).exists() => Ok((file, End::Name { path, replaces })),
+        Err(error) if !is_unsupported(&error) => Err(error),
+        _ => {
+            let (from, file) = TemporaryName::make(&path, |name| File::create_new(name))?;
+            Ok((file, End::Rename { path, from }))
+        }
+    }
+}
+
+/// Whether a file system refuses files without a name; old kernels take the directory for the file.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL))
+}
+
+/// Gives a file without a name one that there is not yet.
+fn link(file: &File, path: &Path) -> rustix::io::Result<()> {
+    linkat(CWD, format!("{OWN_FILES}/{}", file.as_raw_fd()), CWD, path, AtFlags::SYMLINK_FOLLOW)
+}
+
+/// Gives a file without a name one that there may be: a link cannot replace, a change of name can.
+fn replace(file: &File, path: PathBuf) -> io::Result<()> {
+    let (name, ()) = TemporaryName::make(&path, |name| Ok(link(file, name)?))?;
+    name.rename(&path)
+}
+
+/// Prints a value as JSON, indented, with a newline at the end.
+pub(crate) fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    Ok(writeln!(out, "{text}")?)
+}
