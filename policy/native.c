@@ -8,6 +8,7 @@
 #include "balance/outcome.h"
 #include "track/pelt.h"
 #include "balance/periodic.h"
+#include "queue/preempt.h"
 #include "track/process.h"
 #include "track/runnable_load.h"
 #include "wakeup/wakeup.h"
@@ -243,6 +244,145 @@ s32 cw_find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz_idle, s32 
 {
 	/* every CPU is a housekeeping CPU */
 	return find_new_ilb(sys, nohz_idle, nohz_idle, cpu);
+}
+
+void cw_fair_rq_init(struct cw_fair_rq *cfs_rq)
+{
+	cfs_rq_init(cfs_rq);
+}
+
+u32 cw_task_weight(s32 nice, bool idle)
+{
+	return task_weight(nice, idle);
+}
+
+s64 cw_entity_order(const struct cw_sys *sys, const struct cw_entity *se)
+{
+	return entity_order(sys, se);
+}
+
+s64 cw_avg_vruntime(const struct cw_fair_rq *cfs_rq)
+{
+	return avg_vruntime(cfs_rq);
+}
+
+bool cw_vruntime_eligible(const struct cw_fair_rq *cfs_rq, s64 vruntime)
+{
+	return vruntime_eligible(cfs_rq, vruntime);
+}
+
+void cw_update_zero_vruntime(struct cw_fair_rq *cfs_rq)
+{
+	update_zero_vruntime(cfs_rq);
+}
+
+void cw_update_min_vruntime(struct cw_fair_rq *cfs_rq)
+{
+	update_min_vruntime(cfs_rq);
+}
+
+bool cw_update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
+{
+	return update_curr(sys, cfs_rq, now);
+}
+
+void cw_task_fork_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+		       struct cw_entity *se)
+{
+	task_fork_fair(sys, cfs_rq, se);
+}
+
+void cw_migrate_task_rq_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+			     struct cw_entity *se)
+{
+	migrate_task_rq_fair(sys, cfs_rq, se);
+}
+
+void cw_enqueue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, struct cw_entity *se,
+		       u32 why)
+{
+	enqueue_entity(sys, cfs_rq, se, why);
+	__enqueue_entity(cfs_rq, se);
+}
+
+bool cw_dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, struct cw_entity *se,
+		       bool sleep, bool may_delay)
+{
+	return dequeue_entity(sys, cfs_rq, se, sleep, may_delay);
+}
+
+bool cw_requeue_delayed_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+			       struct cw_entity *se)
+{
+	if (!requeue_delayed_entity(sys, cfs_rq, se))
+		return false;
+	__enqueue_entity(cfs_rq, se);
+	return true;
+}
+
+void cw_reweight_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, struct cw_entity *se,
+			u32 weight)
+{
+	reweight_entity(sys, cfs_rq, se, weight);
+}
+
+void cw_set_next_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+			const struct cw_entity *se, u64 now)
+{
+	set_next_entity(sys, cfs_rq, se, now);
+}
+
+void cw_put_prev_entity(struct cw_fair_rq *cfs_rq, struct cw_entity *se)
+{
+	put_prev_entity(cfs_rq, se);
+}
+
+bool cw_entity_tick(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
+{
+	return entity_tick(sys, cfs_rq);
+}
+
+void cw_yield_task_fair(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
+{
+	yield_task_fair(sys, cfs_rq);
+}
+
+s32 cw_pick_next_entity(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+			const struct cw_waiting *waiting, struct cw_queue_decision *d)
+{
+	return pick_next_entity(sys, cfs_rq, waiting, d);
+}
+
+bool cw_wakeup_preempt_fair(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+			    const struct cw_entity *pse, const struct cw_waiting *waiting,
+			    u32 wake_flags, bool pending, u64 now, struct cw_queue_decision *d)
+{
+	return wakeup_preempt_fair(sys, cfs_rq, pse, waiting, wake_flags, pending, now, d);
+}
+
+static const char *const queue_reason_names[] = {
+#define CW_QUEUE_REASON_NAME(name, text) #name,
+	CW_QUEUE_REASONS(CW_QUEUE_REASON_NAME)
+};
+
+static const char *const queue_reason_texts[] = {
+#define CW_QUEUE_REASON_TEXT(name, text) text,
+	CW_QUEUE_REASONS(CW_QUEUE_REASON_TEXT)
+};
+
+u32 cw_nr_queue_reasons(void)
+{
+	return CW_NR_QUEUE_REASONS;
+}
+
+const char *cw_queue_reason_name(u32 reason)
+{
+	return reason < CW_NR_QUEUE_REASONS ? queue_reason_names[reason] : "?";
+}
+
+const char *cw_queue_reason_text(u32 reason)
+{
+	return reason < CW_NR_QUEUE_REASONS ? queue_reason_texts[reason] : "?";
 }
 
 static const char *const reason_names[] = {

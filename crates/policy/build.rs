@@ -7,7 +7,7 @@ use std::{env, fs};
 
 fn main() {
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policy");
-    for part in ["", "track", "wakeup", "balance"] {
+    for part in ["", "track", "wakeup", "balance", "queue"] {
         for entry in fs::read_dir(policy.join(part)).expect("policy/ is part of the tree") {
             let path = entry.expect("readable").path();
             if path.extension().is_some_and(|e| e == "h" || e == "c" || e == "def") {

@@ -32,7 +32,7 @@ impl Simulation<'_> {
         }
         let next = &mut self.cpus[cpu].next_balance;
         *next = walk.next_balance.min(*next);
-        let found = self.sys.newidle_end(&walk) && !self.cpus[cpu].rq.is_empty();
+        let found = self.sys.newidle_end(&walk) && !self.cpus[cpu].fair.is_empty();
         self.account_newidle(cpu, self.local_now(cpu) - before);
         found
     }
@@ -164,7 +164,7 @@ impl Simulation<'_> {
         let c = &self.cpus[src];
         let age = |task| Reverse((self.tasks[task as usize].list_order, task));
         // a heap, as most of a long queue is never offered
-        let mut offered: BinaryHeap<Reverse<(u64, u32)>> = c.rq.tasks().chain(c.curr).map(age).collect();
+        let mut offered: BinaryHeap<Reverse<(u64, u32)>> = c.fair.tasks().chain(c.curr).map(age).collect();
         let mut moved = Vec::new();
         while let Some(&Reverse((_, task))) = offered.peek() {
             self.note_queue_state(task, src);
@@ -198,10 +198,11 @@ impl Simulation<'_> {
         if t.delayed {
             flags |= TASK_DELAYED;
         }
-        if self.cfs.is_none() && !c.rq.entity_eligible(t.se.vruntime, self.running_entity(cpu).as_ref()) {
+        let vruntime = self.entity(task, cpu).vruntime;
+        if self.feature(Feature::EEVDF) && !c.fair.rq.vruntime_eligible(vruntime) {
             flags |= TASK_INELIGIBLE;
         }
-        if c.cfs.is_buddy(task) {
+        if self.is_buddy(task, cpu) {
             flags |= TASK_BUDDY;
         }
         self.tasks[task as usize].policy.flags = flags;
@@ -212,7 +213,7 @@ impl Simulation<'_> {
     fn detach_task(&mut self, task: u32, src: usize, by: usize) {
         self.charge_work(by, self.costs.detach_task_ns);
         self.account_dequeue(src, task, false, by);
-        self.dequeue_waiting(src, task);
+        self.dequeue_waiting(src, task, false);
         let t = &mut self.tasks[task as usize];
         if !t.delayed {
             self.sys.util_est_dequeue(src, &t.policy);
@@ -255,7 +256,7 @@ impl Simulation<'_> {
     /// move. `for_llc`: it is to come to the LLC that it prefers.
     fn active_load_balance(&mut self, src: usize, dst: usize, by: usize, for_llc: bool) -> bool {
         let Some(task) = self.cpus[src].curr else { return false };
-        if src == by || self.running_entity(src).is_none() {
+        if src == by || !self.cpus[src].fair.rq.curr_competes() {
             return false;
         }
         let mut env = Balance::default();

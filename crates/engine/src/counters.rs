@@ -3,6 +3,7 @@
 use crate::contention::Distance;
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
+use coreward_policy::queue::QueueDecision;
 use coreward_policy::{Decision, Reason};
 
 /// Where CPU time goes besides the tasks' own work, in ns; one line a mechanism.
@@ -88,6 +89,8 @@ pub(crate) struct Counters {
     /// From the look at the clock of who answers a task until the task runs.
     pub(crate) replies: Latencies,
     pub(crate) reasons: Vec<u64>,
+    /// Decisions of the queues, by their reasons.
+    pub(crate) queue_reasons: Vec<u64>,
 }
 
 impl Counters {
@@ -115,6 +118,7 @@ impl Counters {
             events_by_second: Vec::new(),
             replies: Latencies::default(),
             reasons: vec![0; Reason::all().count()],
+            queue_reasons: vec![0; QueueDecision::nr_reasons() as usize],
         }
     }
 

@@ -1,10 +1,9 @@
 //! One CPU: what it does, its queue, its clocks.
 
-use crate::cfs::CfsRq;
 use crate::contention::Lock;
-use crate::eevdf::RunQueue;
 use crate::queue::NEVER;
 use crate::segment::{Segment, Work};
+use crate::timeline::Timeline;
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +21,7 @@ pub(crate) enum Activity {
 pub(crate) struct Cpu {
     pub(crate) activity: Activity,
     pub(crate) curr: Option<u32>,
-    pub(crate) rq: RunQueue,
-    pub(crate) cfs: CfsRq,
+    pub(crate) fair: Timeline,
     /// Valid unless idle.
     pub(crate) segment: Segment,
     /// Kernel work of the present event that the next segment starts with.
@@ -39,8 +37,6 @@ pub(crate) struct Cpu {
     pub(crate) nohz_kicked: bool,
     pub(crate) tick_at: u64,
     pub(crate) ipi_at: u64,
-    /// Up to when the current task's runtime is accounted.
-    pub(crate) exec_start: u64,
     /// The clock of its averages, and when it was last moved.
     pub(crate) clock_pelt: u64,
     pub(crate) clock_task: u64,
@@ -64,8 +60,7 @@ impl Cpu {
         Cpu {
             activity: Activity::Idle,
             curr: None,
-            rq: RunQueue::default(),
-            cfs: CfsRq::default(),
+            fair: Timeline::default(),
             segment: Segment::new(0, Work::default(), 1024),
             pending: Work::default(),
             lock: Lock::default(),
@@ -76,7 +71,6 @@ impl Cpu {
             nohz_kicked: false,
             tick_at: NEVER,
             ipi_at: NEVER,
-            exec_start: now,
             clock_pelt: now,
             clock_task: now,
             tg_load_avg_contrib: 0,

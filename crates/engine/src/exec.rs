@@ -178,7 +178,7 @@ impl Simulation<'_> {
             }
             Op::Yield => {
                 self.tasks[task].advance();
-                self.yield_task(cpu, id);
+                self.yield_task(cpu);
                 return false;
             }
             op => return self.sync_effect(cpu, id, op),

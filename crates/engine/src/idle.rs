@@ -9,7 +9,7 @@ use coreward_policy::layout::NO_IDLE_STATE;
 impl Simulation<'_> {
     /// The way to idle has ended; by now there may be work after all.
     pub(crate) fn enter_idle(&mut self, cpu: usize) {
-        if !self.cpus[cpu].wakelist.is_empty() || !self.cpus[cpu].rq.is_empty() {
+        if !self.cpus[cpu].wakelist.is_empty() || !self.cpus[cpu].fair.is_empty() {
             self.sched_ttwu_pending(cpu);
             return self.schedule(cpu);
         }

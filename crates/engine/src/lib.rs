@@ -10,17 +10,15 @@
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
 //! `exec` what tasks do, `shared` and `sync` what they wait for each other with,
 //! `wakeup`, `schedule`, `tick`, `idle` and `balance` the scheduler's paths, `load`
-//! its averages, `fair` its queues under either discipline, `eevdf` or `cfs`,
+//! its averages, `fair` and `timeline` its queues, whose discipline is the policy's,
 //! `channel`, `cache` and `contention` the physics.
 
 mod balance;
 mod cache;
-mod cfs;
 mod channel;
 mod contention;
 mod counters;
 mod cpu;
-mod eevdf;
 mod exec;
 mod fair;
 mod idle;
@@ -35,6 +33,7 @@ mod sync;
 mod system;
 mod task;
 mod tick;
+mod timeline;
 mod trace;
 mod wakeup;
 

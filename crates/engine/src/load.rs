@@ -24,15 +24,15 @@ impl Simulation<'_> {
     /// Accounts the current task's time up to now.
     pub(crate) fn update_curr(&mut self, cpu: usize) {
         let Some(curr) = self.cpus[cpu].curr else { return };
-        let c = &mut self.cpus[cpu];
-        let delta = self.now - c.exec_start;
+        let rq = &mut self.cpus[cpu].fair.rq;
+        let delta = self.now - rq.curr.exec_start;
         if delta == 0 {
             return;
         }
-        c.exec_start = self.now;
+        let over = rq.update_curr(&self.sys, self.now);
+        self.cpus[cpu].need_resched |= over;
         self.schedstat[cpu].rq_cpu_time += delta;
         self.tasks[curr as usize].policy.exec_start = self.now;
-        self.charge_curr(cpu, curr, delta);
         self.account_mm_sched(cpu, curr, delta);
     }
 

@@ -1,20 +1,13 @@
 //! schedule(): taking a task off a CPU and putting the next one on.
 
 use crate::cpu::Activity;
-use crate::eevdf::Entity;
 use crate::segment::Work;
 use crate::sim::Simulation;
 use crate::task::State;
 use crate::trace::Leaving;
-use coreward_policy::{Feature, System};
+use coreward_policy::System;
 
 impl Simulation<'_> {
-    /// The current task as far as it competes for the CPU: not if it has just blocked.
-    pub(crate) fn running_entity(&self, cpu: usize) -> Option<Entity> {
-        let t = &self.tasks[self.cpus[cpu].curr? as usize];
-        (t.state == State::Running).then_some(t.se)
-    }
-
     /// Interrupts the current task in the middle of its op.
     pub(crate) fn preempt(&mut self, cpu: usize) {
         let curr = self.cpus[cpu].curr.expect("only a running task is preempted");
@@ -36,7 +29,7 @@ impl Simulation<'_> {
         self.cpus[cpu].need_resched = false;
         self.update_curr(cpu);
         let prev = self.cpus[cpu].curr;
-        let wants_to_run = self.running_entity(cpu).is_some();
+        let wants_to_run = prev.is_some_and(|prev| self.tasks[prev as usize].state == State::Running);
         if let Some(prev) = prev.filter(|_| !wants_to_run) {
             self.dequeue_task(cpu, prev);
         }
@@ -54,13 +47,14 @@ impl Simulation<'_> {
     /// The task to switch to; None if the current one goes on, or if there is none.
     fn pick_next_task(&mut self, cpu: usize) -> Option<u32> {
         loop {
-            let curr = self.running_entity(cpu);
-            if self.cpus[cpu].rq.is_empty() && curr.is_none() && !self.sched_balance_newidle(cpu) {
+            if self.cpus[cpu].fair.rq.nr_queued() == 0 && !self.sched_balance_newidle(cpu) {
                 return None;
             }
-            match self.pick_next_entity(cpu) {
+            let d = self.cpus[cpu].fair.pick_next(&self.sys);
+            self.counters.queue_reasons[d.reason as usize] += 1;
+            match u32::try_from(d.id).ok() {
                 Some(task) if self.tasks[task as usize].delayed => self.finish_delayed_dequeue(cpu, task),
-                picked => return picked,
+                picked => return picked.filter(|_| d.picked >= 0),
             }
         }
     }
@@ -71,14 +65,11 @@ impl Simulation<'_> {
         self.charge_work(cpu, self.costs.dequeue_ns);
         let dead = self.tasks[task as usize].state == State::Dead;
         self.sys.util_est_dequeue(cpu, &self.tasks[task as usize].policy);
-        let se = self.tasks[task as usize].se;
-        if !dead && self.delays_dequeue(cpu, &se) {
+        if self.cpus[cpu].fair.dequeue_curr(&self.sys, !dead) {
+            self.account_dequeue(cpu, task, true, cpu);
+        } else {
             self.update_load_avg(cpu, task, true, true);
             self.set_delayed(cpu, task, true);
-            self.cpus[cpu].rq.enqueue(task, &se);
-        } else {
-            self.dequeue_curr(cpu, task);
-            self.account_dequeue(cpu, task, true, cpu);
         }
         if dead {
             let p = &mut self.tasks[task as usize].policy;
@@ -93,19 +84,13 @@ impl Simulation<'_> {
         }
     }
 
-    fn delays_dequeue(&self, cpu: usize, se: &Entity) -> bool {
-        self.cfs.is_none()
-            && self.feature(Feature::DELAY_DEQUEUE)
-            && !self.cpus[cpu].rq.entity_eligible(se.vruntime, Some(se))
-    }
-
     /// A delayed sleeper has been picked, so it has caught up: now it leaves the queue.
-    fn finish_delayed_dequeue(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn finish_delayed_dequeue(&mut self, cpu: usize, task: u32) {
         self.charge_work(cpu, self.costs.dequeue_ns);
-        self.dequeue_waiting(cpu, task);
-        if self.feature(Feature::DELAY_ZERO) {
-            let t = &mut self.tasks[task as usize];
-            t.se.vlag = t.se.vlag.min(0);
+        if self.cpus[cpu].curr == Some(task) {
+            self.cpus[cpu].fair.dequeue_curr(&self.sys, false);
+        } else {
+            self.dequeue_waiting(cpu, task, true);
         }
         self.account_dequeue(cpu, task, false, cpu);
         self.tasks[task as usize].delayed = false;
@@ -133,9 +118,9 @@ impl Simulation<'_> {
             let t = &mut self.tasks[prev as usize];
             t.state = State::Queued;
             t.queued_at = self.now;
-            self.cpus[cpu].rq.enqueue(prev, &t.se);
             self.set_waiting(true);
         }
+        self.cpus[cpu].fair.put_prev(&self.sys, &mut self.tasks[prev as usize].se);
         self.cpus[cpu].curr = None;
     }
 
@@ -145,14 +130,13 @@ impl Simulation<'_> {
             self.update_tg_load_avg(cpu, cpu);
         }
         self.sys.update_misfit_status(Some(&self.tasks[next as usize].policy), cpu);
-        self.set_next_entity(cpu, next);
         let now = self.now;
+        self.cpus[cpu].fair.set_next(&self.sys, &self.tasks[next as usize].se, now);
         let t = &mut self.tasks[next as usize];
         t.state = State::Running;
         t.policy.exec_start = now;
         self.touch(next);
         self.cpus[cpu].curr = Some(next);
-        self.cpus[cpu].exec_start = now;
         self.set_waiting(false);
     }
 

@@ -1,13 +1,10 @@
 //! The state of a simulation and its event loop.
 
 use crate::cache::Caches;
-use crate::cfs::Granularity;
 use crate::channel::Channel;
 use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
-use crate::eevdf::weight_of_nice;
-use crate::fair;
 use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
@@ -17,7 +14,8 @@ use crate::task::{State, Task};
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
-use coreward_policy::{CpuMask, Feature, Reason, System, Task as PolicyTask, Tunable};
+use coreward_policy::queue::task_weight;
+use coreward_policy::{CpuMask, Feature, Reason, System, Task as PolicyTask};
 use coreward_workload::Workload;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -134,10 +132,6 @@ pub struct Simulation<'a> {
     pub(crate) nohz_idle: CpuMask,
     pub(crate) nohz_next_balance: u64,
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
-    /// EEVDF's request size after scaling by the number of CPUs.
-    pub(crate) base_slice_ns: u64,
-    /// CFS's tunables after scaling likewise; None if the queues are EEVDF's.
-    pub(crate) cfs: Option<Granularity>,
     pub(crate) tick_ns: u64,
     /// log2 of the bytes of a cache line.
     pub(crate) line_shift: u32,
@@ -187,8 +181,6 @@ impl<'a> Simulation<'a> {
             })
             .collect();
         let cpus_allowed = CpuMask { bits: *topology.partitions[0].words() };
-        // sysctl_sched_tunable_scaling, logarithmic: 1 + log2 of at most 8 CPUs
-        let scale = u64::from(1 + nr_cpus.min(8).ilog2());
         let schedstat = (0..nr_cpus)
             .map(|cpu| CpuSchedstat {
                 domains: vec![DomainSchedstat::default(); topology.cpu_domains[cpu].len()],
@@ -220,8 +212,6 @@ impl<'a> Simulation<'a> {
             nohz_idle: cpus_allowed,
             nohz_next_balance: 0,
             sleepers: BinaryHeap::new(),
-            base_slice_ns: sys.tunable(Tunable::base_slice_ns) as u64 * scale,
-            cfs: fair::cfs_granularity(&sys, scale),
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),
             nr_live: 0,
@@ -527,7 +517,7 @@ impl<'a> Simulation<'a> {
         };
         let allowed = self.allowed().count() as u32;
         let mut task = Task::new(id, program, base, process, parent, cpu, allowed);
-        let weight = weight_of_nice(self.workload.attributes(program).nice);
+        let weight = task_weight(self.workload.attributes(program).nice, false);
         task.policy.weight = weight;
         task.se.weight = weight;
         task.policy.max_allowed_capacity =

@@ -1,10 +1,10 @@
 //! A task: its program, its place in virtual time, its load, its whereabouts.
 
 use crate::cache::Residence;
-use crate::eevdf::Entity;
 use crate::segment::Work;
 use coreward_policy::Task as PolicyTask;
 use coreward_policy::layout::NUMA_NO_NODE;
+use coreward_policy::queue::{Entity, task_weight};
 use coreward_workload::Op;
 
 /// Depth of nested [`Op::Repeat`] that a program may have.
@@ -117,7 +117,7 @@ impl Task {
         cpu: usize,
         allowed: u32,
     ) -> Self {
-        let weight = crate::eevdf::NICE_0_WEIGHT as u32;
+        let weight = task_weight(0, false);
         Task {
             policy: PolicyTask {
                 pid: pid as i32 + 1,
@@ -128,7 +128,7 @@ impl Task {
                 numa_preferred_nid: NUMA_NO_NODE,
                 ..PolicyTask::default()
             },
-            se: Entity { weight, ..Entity::default() },
+            se: Entity { weight, id: pid as i32, ..Entity::default() },
             state: State::Waking,
             delayed: false,
             cpu,

@@ -320,15 +320,7 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
         t.queued_at = self.now;
-        if self.feature(Feature::DELAY_ZERO) {
-            self.update_entity_lag(cpu, task);
-            let t = &mut self.tasks[task as usize];
-            if t.se.vlag > 0 {
-                self.cpus[cpu].rq.dequeue(task, &t.se);
-                t.se.vlag = 0;
-                self.enqueue_entity(cpu, task, Enqueue::Wakeup);
-            }
-        }
+        self.cpus[cpu].fair.requeue_delayed(&self.sys, &mut t.se);
         self.set_waiting(true);
     }
 

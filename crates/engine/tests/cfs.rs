@@ -34,9 +34,10 @@ fn first_exit(r: &Run) -> u64 {
 
 #[test]
 fn spinners_take_turns_of_a_slice() {
-    // a turn is over at the first tick by which more than the slice has been used
+    // a turn is over at the first tick by which more than the slice has been used; slices are rounded
+    // down, so that of 2 ms is 1,999,999 ns, and over at the second tick
     for (tasks, latency, turn_ms) in
-        [(3, 6_000_000, 3), (3, 24_000_000, 9), (2, 6_000_000, 4), (12, 6_000_000, 1)]
+        [(3, 6_000_000, 2), (3, 24_000_000, 8), (2, 6_000_000, 3), (12, 6_000_000, 1)]
     {
         let r = one_cpu(spinners(tasks, 60 * MS)).tunable("latency_ns", latency).run();
         let expected = tasks as i64 * 60 / turn_ms;

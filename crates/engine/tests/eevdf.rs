@@ -46,12 +46,13 @@ fn a_new_task_of_half_a_request_is_due_before_its_parent() {
 }
 
 /// How long a task waits that ran for 8 ms, 2 of them more than its share, and slept for 8 ms beside
-/// a spinner. Requests are of 10 ms, and ticks at n ms less 48.576 us.
+/// a spinner. Requests are of 10 ms, and ticks at n ms less 48.576 us. With PREEMPT_SHORT its turn would
+/// end as soon as it has had its share.
 fn wait_of_debtor(features: &[(&str, bool)]) -> u64 {
     let main = [Op::MarkStart, spawn(1), spawn(2), Op::WaitChildren, Op::MarkEnd];
     let debtor = [run(8 * MS), sleep(8 * MS), run(20 * MS)];
     let w = workload(0, vec![program(&main), program(&[run(200 * MS)]), program(&debtor)]);
-    let s = one_cpu(w).tunable("base_slice_ns", 10_000_000);
+    let s = one_cpu(w).tunable("base_slice_ns", 10_000_000).feature("PREEMPT_SHORT", false);
     let r = features.iter().fold(s, |s, (name, on)| s.feature(name, *on)).run();
     let turns = turns(&r, 3);
     assert_eq!(turns[0].1, 8 * MS, "it ran, and slept");

@@ -15,51 +15,8 @@ const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
         "crates/engine/tests/ttwu_queue.rs",
         "within_a_cache_an_idle_target_queues_with_ttwu_queue_idle",
     ),
-    // the queues: CFS
-    ("WAKEUP_PREEMPTION", "crates/engine/tests/cfs.rs", "a_sleeper_waits_without_preemption_and_under_eevdf"),
+    // which of the two disciplines a queue has
     ("EEVDF", "crates/engine/tests/cfs.rs", "a_sleeper_waits_without_preemption_and_under_eevdf"),
-    (
-        "GENTLE_FAIR_SLEEPERS",
-        "crates/engine/tests/cfs.rs",
-        "a_sleeper_preempts_a_spinner_if_its_credit_exceeds_the_granularity",
-    ),
-    ("START_DEBIT", "crates/engine/tests/cfs.rs", "a_new_task_begins_a_slice_behind_with_start_debit"),
-    (
-        "NEXT_BUDDY",
-        "crates/engine/tests/cfs.rs",
-        "on_a_crowded_cpu_the_next_buddy_does_not_wait_for_those_that_are_behind_it",
-    ),
-    (
-        "LAST_BUDDY",
-        "crates/engine/tests/cfs.rs",
-        "on_a_crowded_cpu_the_last_buddy_goes_on_after_who_preempted_it",
-    ),
-    ("latency_ns", "crates/engine/tests/cfs.rs", "spinners_take_turns_of_a_slice"),
-    ("min_granularity_ns", "crates/engine/tests/cfs.rs", "many_spinners_take_turns_of_the_least_granularity"),
-    (
-        "wakeup_granularity_ns",
-        "crates/engine/tests/cfs.rs",
-        "a_sleeper_preempts_a_spinner_if_its_credit_exceeds_the_granularity",
-    ),
-    // EEVDF
-    (
-        "RUN_TO_PARITY",
-        "crates/engine/src/eevdf.rs",
-        "run_to_parity_keeps_the_running_task_until_its_request_is_served",
-    ),
-    ("PLACE_LAG", "crates/engine/src/eevdf.rs", "lag_survives_a_sleep"),
-    (
-        "PLACE_DEADLINE_INITIAL",
-        "crates/engine/tests/eevdf.rs",
-        "a_new_task_of_half_a_request_is_due_before_its_parent",
-    ),
-    ("DELAY_DEQUEUE", "crates/engine/tests/eevdf.rs", "a_sleeper_that_stays_queued_pays_its_debt_meanwhile"),
-    (
-        "DELAY_ZERO",
-        "crates/engine/tests/eevdf.rs",
-        "a_sleeper_that_stayed_queued_for_too_long_gains_nothing_by_it",
-    ),
-    ("base_slice_ns", "crates/engine/tests/eevdf.rs", "spinners_take_turns_of_a_request"),
     // what a task group's line costs
     (
         "TG_LOAD_AVG_RATELIMIT",
@@ -84,7 +41,7 @@ fn root() -> PathBuf {
 fn c_tests() -> String {
     let mut files: Vec<PathBuf> =
         fs::read_dir(root().join("policy/tests")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|e| e == "c"));
+    files.retain(|path| path.extension().is_some_and(|e| e == "c" || e == "h"));
     files.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 

@@ -5,7 +5,7 @@ mod support;
 use coreward_machine::DomainOptions;
 use coreward_metrics::Metric;
 use coreward_policy::{FEATURES, TUNABLES};
-use support::{MS, Setup, Workload, hackbench, ping_pong, processes, restless, spinners, uneven};
+use support::{MS, Setup, Workload, hackbench, ping_pong, processes, restless, spinners, uneven, yielders};
 
 /// Many short messages between more tasks than CPUs, with pipes that never fill.
 fn crowd(machine: &str) -> Setup {
@@ -60,11 +60,19 @@ fn sched_cache(s: Setup) -> Setup {
     s.profile("linux-7.3")
 }
 
-/// Features that act on what simulated tasks never are: SCHED_IDLE, or kept off CPUs; or hardly
-/// ever, as balancing takes first those that have waited, which are eligible. Their cases are
-/// states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 4] =
-    ["DST_GROUP_ALLOWED", "SCHED_IDLE_AVOIDS_PEERS", "SIS_KEEP_IDLE_CORES", "LB_ELIGIBLE"];
+/// Features that act on what simulated tasks never are: SCHED_IDLE, kept off CPUs, or so light that
+/// their turn would be shorter than the least granularity; or hardly ever, as balancing takes first
+/// those that have waited, which are eligible, and as tasks of one weight keep within the limits of lag.
+/// Their cases are states built by hand, in policy/tests.
+const NOT_SIMULATED: [&str; 7] = [
+    "DST_GROUP_ALLOWED",
+    "SCHED_IDLE_AVOIDS_PEERS",
+    "SIS_KEEP_IDLE_CORES",
+    "LB_ELIGIBLE",
+    "IDLE_SLEEPERS",
+    "BASE_SLICE",
+    "LAG_MAX_SLICE",
+];
 
 /// Where each feature matters.
 fn feature_case(name: &str) -> Option<Setup> {
@@ -99,6 +107,13 @@ fn feature_case(name: &str) -> Option<Setup> {
         "PLACE_DEADLINE_INITIAL" => Setup::new("1c", uneven()),
         "DELAY_DEQUEUE" => crowd("2l4c2t"),
         "DELAY_ZERO" => Setup::new("1c", uneven()),
+        // tasks that are moved in the middle of a request
+        "PLACE_REL_DEADLINE" => Setup::new("4c", uneven()).tunable("base_slice_ns", 5_000_000),
+        // requests that end between two ticks
+        "PREEMPT_SHORT" => Setup::new("1c", uneven()),
+        "PICK_BUDDY" => crowd("1c").feature("NEXT_BUDDY", true),
+        "YIELD_FORFEITS" => Setup::new("1c", yielders(4, 50)),
+        "PROTECT_SLICE" | "WAKEUP_PICK" => long_crowd().profile("linux-7.3"),
         "TG_LOAD_AVG_RATELIMIT" => crowd("2l4c2t"),
         "PIPE_WAKE_WHILE_FULL" => full_pipe(),
         "ASYM_IDLE_CORE" => asymmetric("4l2c2t", hackbench("-g 1 -f 3 -l 60 -T --pipe")),

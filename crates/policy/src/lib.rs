@@ -7,6 +7,7 @@
 mod assignment;
 pub mod layout;
 pub mod profile;
+pub mod queue;
 mod system;
 
 pub use assignment::Assignment;

@@ -283,6 +283,14 @@ pub(crate) fn uneven() -> Workload {
     workload(0, vec![program(&main), rounds(1), rounds(6), rounds(20)])
 }
 
+/// `n` threads that yield after each 100 us, `rounds` times.
+pub(crate) fn yielders(n: usize, rounds: usize) -> Workload {
+    let mut main = vec![Op::MarkStart];
+    main.extend(vec![spawn(1); n]);
+    main.extend([Op::WaitChildren, Op::MarkEnd]);
+    workload(0, vec![program(&main), program(&[run(MS / 10), Op::Yield].repeat(rounds))])
+}
+
 /// `n` threads that compute for `work` ns and sleep for `idle` ns, `rounds` times.
 pub(crate) fn restless(n: usize, work: u64, idle: u64, rounds: usize) -> Workload {
     let mut main = vec![Op::MarkStart];

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The fair class's queue, whichever discipline it has: what is done at each step of
+ * an entity's life. For a host, which moves entities in and out of its store of those that wait:
+ *
+ *	task_fork_fair()	a new task, on its parent's CPU, before it is placed
+ *	migrate_task_rq_fair()	a sleeper will come to another queue
+ *	enqueue_entity()	an entity comes; then __enqueue_entity() and the store
+ *	dequeue_entity()	one goes, or goes to sleep; false: its dequeue is delayed
+ *	set_next_entity()	one is taken off the store to run
+ *	put_prev_entity()	the running one is switched out; on_rq: back to the store
+ *	update_curr()		before anything else at a moment: charges the running one
+ *	entity_tick()		at the tick
+ *	wakeup_preempt_fair()	after enqueue_entity(): does it run at once?
+ *	pick_next_entity()	who runs next
+ *	yield_task_fair()	sched_yield
+ */
+#ifndef CW_FAIR_H
+#define CW_FAIR_H
+
+#include "queue/buddies.h"
+#include "queue/cfs.h"
+#include "queue/eevdf.h"
+
+/* Why an entity comes to a queue. */
+enum cw_enqueue {
+	CW_ENQUEUE_WAKEUP = 1 << 0, /* it slept */
+	CW_ENQUEUE_INITIAL = 1 << 1, /* it is new */
+};
+
+static inline void cfs_rq_init(struct cw_fair_rq *cfs_rq)
+{
+	*cfs_rq = (struct cw_fair_rq){ .next = CW_NO_ENTITY, .last = CW_NO_ENTITY, .skip = CW_NO_ENTITY };
+	cfs_rq->curr.id = CW_NO_ENTITY;
+}
+
+/* Charges the running entity for its time until `now`. True if its turn is over. */
+static inline bool update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
+{
+	struct cw_entity *curr = &cfs_rq->curr;
+	s64 delta = (s64)(now - curr->exec_start);
+	bool served;
+
+	if (!curr->weight || delta <= 0)
+		return false;
+	curr->exec_start = now;
+	curr->sum_exec_runtime += (u64)delta;
+	curr->vruntime += (s64)calc_delta_fair(cfs_rq, (u64)delta, curr);
+	if (!sched_feat(sys, CW_FEAT_EEVDF)) {
+		update_min_vruntime(cfs_rq);
+		return false;
+	}
+	served = update_deadline(sys, cfs_rq);
+	if (!cfs_rq->nr_waiting || !turn_is_over(sys, cfs_rq, served))
+		return false;
+	clear_buddies(cfs_rq, curr->id);
+	return true;
+}
+
+static inline void task_fork_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+				  struct cw_entity *se)
+{
+	if (sched_feat(sys, CW_FEAT_EEVDF))
+		return;
+	place_child(sys, cfs_rq, se);
+	leave_min_vruntime(cfs_rq, se);
+}
+
+static inline void migrate_task_rq_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+					struct cw_entity *se)
+{
+	if (!sched_feat(sys, CW_FEAT_EEVDF))
+		leave_min_vruntime(cfs_rq, se);
+}
+
+/* Places an entity that comes to the queue; `why`: enum cw_enqueue. */
+static inline void enqueue_entity(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+				  struct cw_entity *se, u32 why)
+{
+	if (sched_feat(sys, CW_FEAT_EEVDF)) {
+		place_eevdf(sys, cfs_rq, se, why & CW_ENQUEUE_INITIAL);
+	} else {
+		join_min_vruntime(cfs_rq, se);
+		if (why & CW_ENQUEUE_WAKEUP)
+			place_sleeper(sys, cfs_rq, se);
+	}
+	se->flags |= CW_SE_ON_RQ;
+}
+
+/* Takes a waiting entity off the sums. */
+static inline void dequeue_waiting(struct cw_fair_rq *cfs_rq, const struct cw_entity *se)
+{
+	__dequeue_entity(cfs_rq, se->vruntime - cfs_rq->zero_vruntime, se->weight);
+}
+
+/*
+ * An entity leaves the queue, the running one (`se` is cw_fair_rq.curr) or one that waits,
+ * which is still in the sums; `sleep`: because its task sleeps or ends. False if it stays
+ * queued, asleep, until it has paid what it owes; `may_delay` says if it may.
+ */
+static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+				  struct cw_entity *se, bool sleep, bool may_delay)
+{
+	bool waits = se != &cfs_rq->curr;
+
+	clear_buddies(cfs_rq, se->id);
+	if (!sched_feat(sys, CW_FEAT_EEVDF)) {
+		se->flags &= ~(u32)CW_SE_ON_RQ;
+		if (waits)
+			dequeue_waiting(cfs_rq, se);
+		if (!sleep)
+			leave_min_vruntime(cfs_rq, se);
+		return true;
+	}
+	if (sleep && may_delay && !(se->flags & CW_SE_DELAYED) && delays_dequeue(sys, cfs_rq, se)) {
+		if (sched_feat(sys, CW_FEAT_LAG_MAX_SLICE))
+			update_entity_lag(sys, cfs_rq, se);
+		se->flags |= CW_SE_DELAYED;
+		return false;
+	}
+	update_entity_lag(sys, cfs_rq, se);
+	if (sleep && se->flags & CW_SE_DELAYED) {
+		se->flags &= ~(u32)CW_SE_DELAYED;
+		if (se->vlag > 0 && sched_feat(sys, CW_FEAT_DELAY_ZERO))
+			se->vlag = 0;
+	}
+	if (!sleep && sched_feat(sys, CW_FEAT_PLACE_REL_DEADLINE)) {
+		se->deadline -= se->vruntime;
+		se->flags |= CW_SE_REL_DEADLINE;
+	}
+	if (waits)
+		dequeue_waiting(cfs_rq, se);
+	se->flags &= ~(u32)CW_SE_ON_RQ;
+	return true;
+}
+
+/*
+ * A sleeper whose dequeue was delayed is woken where it is queued. True if it has been placed anew,
+ * and has left the sums for that: then the host takes it off its store and queues it again.
+ */
+static inline bool requeue_delayed_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+					  struct cw_entity *se)
+{
+	bool zero = sched_feat(sys, CW_FEAT_DELAY_ZERO), moves;
+
+	update_entity_lag(sys, cfs_rq, se);
+	se->flags &= ~(u32)CW_SE_DELAYED;
+	if (sched_feat(sys, CW_FEAT_LAG_MAX_SLICE))
+		moves = avg_vruntime(cfs_rq) - se->vlag != se->vruntime;
+	else
+		moves = zero && se->vlag > 0;
+	if (!moves)
+		return false;
+	dequeue_waiting(cfs_rq, se);
+	if (zero && se->vlag > 0)
+		se->vlag = 0;
+	place_eevdf(sys, cfs_rq, se, false);
+	return true;
+}
+
+/*
+ * The weight of an entity changes; the running one has been charged until now. One that waits leaves
+ * the sums and comes back to them; the host then moves it in its store, as its deadline is another.
+ */
+static inline void reweight_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+				   struct cw_entity *se, u32 weight)
+{
+	bool waits = se != &cfs_rq->curr && se->flags & CW_SE_ON_RQ;
+	struct cw_entity old = *se;
+
+	if (sched_feat(sys, CW_FEAT_EEVDF))
+		reweight_eevdf(sys, cfs_rq, se, weight);
+	else
+		se->weight = weight;
+	if (waits) {
+		dequeue_waiting(cfs_rq, &old);
+		__enqueue_entity(cfs_rq, se);
+	}
+}
+
+/* A waiting entity, still in the sums, runs from `now` on. */
+static inline void set_next_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+				   const struct cw_entity *se, u64 now)
+{
+	struct cw_entity *curr = &cfs_rq->curr;
+
+	clear_buddies(cfs_rq, se->id);
+	dequeue_waiting(cfs_rq, se);
+	*curr = *se;
+	curr->exec_start = now;
+	curr->prev_sum_exec_runtime = curr->sum_exec_runtime;
+	if (sched_feat(sys, CW_FEAT_EEVDF))
+		set_protect_slice(sys, cfs_rq);
+}
+
+/* The running entity, charged until now, is switched out: a copy of it goes to `se`. */
+static inline void put_prev_entity(struct cw_fair_rq *cfs_rq, struct cw_entity *se)
+{
+	*se = cfs_rq->curr;
+	cfs_rq->curr.weight = 0;
+	cfs_rq->curr.id = CW_NO_ENTITY;
+	if (se->flags & CW_SE_ON_RQ)
+		__enqueue_entity(cfs_rq, se);
+}
+
+/* At a tick, once update_curr() has charged the running entity: does CFS end its turn? */
+static inline bool entity_tick(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
+{
+	return !sched_feat(sys, CW_FEAT_EEVDF) && cfs_rq->nr_waiting && curr_competes(cfs_rq) &&
+	       check_preempt_tick(sys, cfs_rq);
+}
+
+/* sched_yield of the running entity, charged until now. */
+static inline void yield_task_fair(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
+{
+	s32 id = cfs_rq->curr.id;
+
+	if (!cfs_rq->nr_waiting)
+		return;
+	clear_buddies(cfs_rq, id);
+	if (sched_feat(sys, CW_FEAT_EEVDF))
+		yield_eevdf(sys, cfs_rq);
+	else
+		cfs_rq->skip = id;
+}
+
+/*
+ * Who runs next: the index of one of `waiting`, or -1 for the running entity, or if nothing is queued.
+ * If the dequeue of the one picked is delayed, it is due: the host completes it and asks again.
+ */
+static inline s32 pick_next_entity(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+				   const struct cw_waiting *waiting, struct cw_queue_decision *d)
+{
+	d->event = CW_QUEUE_PICK;
+	d->curr = cfs_rq->curr.id;
+	d->preempts = 0;
+	if (nr_queued(cfs_rq) <= 1) {
+		d->reason = CW_QUEUE_PICK_ONLY;
+		d->picked = cfs_rq->nr_waiting ? 0 : -1;
+	} else if (!sched_feat(sys, CW_FEAT_EEVDF)) {
+		d->picked = pick_cfs(sys, cfs_rq, waiting, &d->reason);
+	} else {
+		d->reason = CW_QUEUE_PICK_BUDDY;
+		d->picked = pick_buddy(sys, cfs_rq, waiting);
+		if (d->picked < -1)
+			d->picked = pick_eevdf(sys, cfs_rq, waiting, true, &d->reason);
+	}
+	d->id = d->picked < 0 ? d->curr : waiting[d->picked].id;
+	return d->picked;
+}
+
+#endif /* CW_FAIR_H */
