@@ -114,6 +114,9 @@ class Builder:
         archive.data("/etc/group", b"root:x:0:\n")
         archive.data("/etc/hosts", b"127.0.0.1 localhost\n::1 localhost\n")
         archive.file(f"/boot/config-{contents.kernel.release}", contents.kernel.config)
+        archive.directory("/etc/coreward/modules")
+        for number, module in enumerate(contents.kernel.modules):
+            archive.file(f"/etc/coreward/modules/{number}-{module.name}", module)
         for name in ("proc", "sys", "dev", "tmp", "out", "root", "run"):
             archive.directory("/" + name)
         archive.directory(contents.directory)

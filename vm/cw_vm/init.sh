@@ -24,6 +24,9 @@ ln -s /proc/self/fd /dev/fd
 ln -s /proc/self/fd/0 /dev/stdin
 ln -s /proc/self/fd/1 /dev/stdout
 ln -s /proc/self/fd/2 /dev/stderr
+for module in /etc/coreward/modules/*; do
+	[ -e "$module" ] && insmod "$module"
+done
 ip link set lo up
 ulimit -n 1048576
 

@@ -21,8 +21,14 @@ from .errors import CannotBuild
 
 SUITES = ("trixie", "trixie-backports")
 
+# Series that are in no suite of these.
+_OLD_SUITES = {"5.10": "bullseye", "6.1": "bookworm"}
+
 # All of the config of a kernel whose config the archive has dropped.
 NO_CONFIG = "# the archive has dropped this kernel's config"
+
+# What a guest needs to talk to the host, in the order in which it is loaded. Newer kernels have it built in.
+_MODULES = ("virtio", "virtio_ring", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_console")
 
 # Kernels for other purposes, or of which the debugging symbols are in the package.
 _OTHER_FLAVOURS = re.compile(r"-(rt|cloud|dbg|unsigned|16k)\b")
@@ -37,30 +43,38 @@ class Kernel:
     image: Path
     config: Path
 
+    @property
+    def modules(self) -> list[Path]:
+        """The modules to load first, in their order."""
+        paths = (self.image.parent / f"{name}.ko" for name in _MODULES)
+        return [path for path in paths if path.is_file()]
+
 
 def host_arch() -> str:
     """This host's architecture as Debian calls it."""
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 
-def suites() -> list[str]:
-    """The suites in which packages are looked for."""
-    return os.environ.get("COREWARD_SUITES", "").split() or list(SUITES)
+def suites(series: str = "") -> list[str]:
+    """The suites in which packages are looked for, or the kernels of a series."""
+    old = _OLD_SUITES.get(".".join(series.split(".")[:2]))
+    return os.environ.get("COREWARD_SUITES", "").split() or ([old] if old else list(SUITES))
 
 
 class Apt:
     """apt for one architecture, with lists and cache below the cache directory."""
 
-    def __init__(self, arch: str) -> None:
+    def __init__(self, arch: str, series: str = "") -> None:
         self.arch = arch
-        self.root = cache.directory() / "apt" / "-".join([arch, *suites()])
+        self.suites = suites(series)
+        self.root = cache.directory() / "apt" / "-".join([arch, *self.suites])
         self.conf = self.root / "apt.conf"
 
     def _configure(self) -> None:
         for name in ("lists/partial", "cache/archives/partial", "parts", "state"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         parts = self.root / "parts" / "debian.sources"
-        parts.write_text(sources.stanza(suites(), self.arch), encoding="utf-8")
+        parts.write_text(sources.stanza(self.suites, self.arch), encoding="utf-8")
         (self.root / "state" / "status").touch()
         settings = {
             "Dir::State": "state",
@@ -90,7 +104,7 @@ class Apt:
 
     def update(self) -> None:
         """Renews the lists."""
-        print(f"vm: reading the package lists of {' '.join(suites())} for {self.arch}", file=sys.stderr)
+        print(f"vm: reading the package lists of {' '.join(self.suites)} for {self.arch}", file=sys.stderr)
         self._configure()
         self._run("apt-get", "-q", "update")
 
@@ -139,12 +153,12 @@ def series(arch: str) -> list[str]:
 
 def _fetch_kernel(series: str, arch: str, where: Path) -> str:
     """Unpacks the newest kernel of a series below `where/RELEASE`; returns the release."""
-    apt = Apt(arch)
+    apt = Apt(arch, series)
     apt.update()
     names = [name for kind in ("image", "binary") for name in apt.names(f"linux-{kind}-{series}")]
     release = _newest(names, series, arch)
     if not release:
-        raise CannotBuild(f"no kernel {series} for {arch} in the suites {' '.join(suites())}")
+        raise CannotBuild(f"no kernel {series} for {arch} in the suites {' '.join(apt.suites)}")
     wanted = [f"linux-image-{release}"]
     if f"linux-binary-{release}" in names:
         # the config is in a package of its own; the archive may have dropped that before the kernel
@@ -162,6 +176,9 @@ def _fetch_kernel(series: str, arch: str, where: Path) -> str:
         if not image:
             raise CannotBuild(f"the packages of kernel {release} hold no vmlinuz")
         (where / release).mkdir(exist_ok=True)
+        for module in tree.rglob("*.ko"):
+            if module.stem in _MODULES:
+                shutil.copyfile(module, where / release / module.name)
         shutil.copyfile(image, where / release / "vmlinuz")
         if config:
             shutil.copyfile(config, where / release / "config")

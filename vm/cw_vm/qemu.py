@@ -3,8 +3,8 @@
 
 The guest talks through ports of one virtio-serial device, whose host ends are files in the run's
 directory: `stdout` and `stderr` of the command, `status` (`started`, then `exit N`), and `out`, a
-tar of what it left in /out. The kernel's console is in `console`. All of this is built into
-Debian's kernels, so a guest needs no modules.
+tar of what it left in /out. The kernel's console is in `console`. All of this is built into Debian's
+kernels from 6.12 on; what is not in older ones comes as modules (`packages.Kernel.modules`).
 """
 
 import ctypes
