@@ -34,12 +34,11 @@ fn tables(def: &str) -> String {
     let mut tunables = (String::new(), String::new());
     for line in def.lines() {
         if let Some(args) = macro_args(line, "FEATURE") {
-            let [name, profiles @ .., seed, help] = args.as_slice() else { panic!("{line}") };
+            let [name, kernels, seed, help] = args.as_slice() else { panic!("{line}") };
             let _ = write!(features.0, "#[doc = {help}] {name},");
             let _ = write!(
                 features.1,
-                "FeatureInfo {{ name: \"{name}\", profiles: [{}], seed: {seed}, help: {help} }},",
-                profiles.iter().map(|p| if p == "1" { "true," } else { "false," }).collect::<String>()
+                "FeatureInfo {{ name: \"{name}\", kernels: {kernels}, seed: {seed}, help: {help} }},"
             );
         } else if let Some(args) = macro_args(line, "TUNABLE") {
             let [name, default, min, max, unit, help] = args.as_slice() else { panic!("{line}") };

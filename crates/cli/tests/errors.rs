@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 
 use common::{coreward, directory};
+use coreward_policy::Profile;
 
 const WORKLOADS: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
                          schbench-old, netperf, tbench, rt-app, encoder, server, each with its options";
@@ -64,7 +65,7 @@ fn domains() {
 
 #[test]
 fn profiles_and_features() {
-    let profiles = "allowed are linux-4.8, linux-5.5, linux-6.5, linux-6.8, linux-6.12, linux-7.3";
+    let profiles = format!("allowed are {}", Profile::ALL.join(", "));
     refused(&["features", "--profile", "linux-2.4"], &format!("unknown profile `linux-2.4`, {profiles}"));
     refused_option(&["--profile", "6.5"], &format!("--profile: unknown profile `6.5`, {profiles}"));
     let ran = coreward(&[&RUN[..], &["--sched-feat", "NO_SUCH"]].concat());
@@ -183,7 +184,7 @@ fn experiments() {
     let relax =
         "relax_domain_level is 7, allowed are -1 (no request) to 3 on this machine, whose top level is 2";
     let scale = "allowed are 0.000001 to 1, with at most 6 decimals";
-    let profiles = "allowed are linux-4.8, linux-5.5, linux-6.5, linux-6.8, linux-6.12, linux-7.3";
+    let profiles = format!("allowed are {}", Profile::ALL.join(", "));
     for (old, new, message) in [
         ("runs = 2", "runs = 0", "4: runs: runs is 0, allowed are 1 to 1000".to_owned()),
         ("runs = 2", "time_limit = 0", "4: time_limit: time_limit is 0, allowed are 1 to 1000000".to_owned()),

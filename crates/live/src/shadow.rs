@@ -198,7 +198,8 @@ mod tests {
     fn a_kernel_has_the_profile_that_is_not_newer() {
         let of = |release| profile_of(release).unwrap().name();
         assert_eq!(of("6.12.107+deb13-amd64"), "linux-6.12");
-        assert_eq!(of("6.18.44-fc"), "linux-6.12");
+        assert_eq!(of("6.18.44-fc"), "linux-6.18");
+        assert_eq!(of("6.17.1"), "linux-6.12");
         assert_eq!(of("7.3.4"), "linux-7.3");
         assert_eq!(of("6.11-rc1"), "linux-6.8");
         assert_eq!(of("3.10.0"), "linux-4.8");

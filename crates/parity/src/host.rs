@@ -165,7 +165,8 @@ mod tests {
         };
         assert_eq!(of("6.12.107+deb13-amd64"), ("linux-6.12", false));
         assert_eq!(of("7.3.4+deb13-amd64"), ("linux-7.3", false));
-        assert_eq!(of("6.18.5"), ("linux-6.12", true));
+        assert_eq!(of("6.17.5"), ("linux-6.12", true));
+        assert_eq!(of("5.10.0-32-amd64"), ("linux-5.10", false));
         assert_eq!(of("7.12.0"), ("linux-7.3", true));
         assert_eq!(of("3.10.0"), ("linux-4.8", true));
     }

@@ -7,8 +7,8 @@ include!(concat!(env!("OUT_DIR"), "/features.rs"));
 pub struct FeatureInfo {
     /// The name, as in the kernel's `sched/features` where it exists there.
     pub name: &'static str,
-    /// Whether it is on in each of [`Profile::ALL`].
-    pub profiles: [bool; Profile::ALL.len()],
+    /// The kernels that have it on: ranges of versions, such as `6.1 6.12..`.
+    pub kernels: &'static str,
     /// The seed whose system it switches, or "".
     pub seed: &'static str,
     /// One line of explanation.
@@ -40,11 +40,20 @@ pub struct Profile {
 
 impl Profile {
     /// The names, oldest kernel first.
-    pub const ALL: [&'static str; 6] =
-        ["linux-4.8", "linux-5.5", "linux-6.5", "linux-6.8", "linux-6.12", "linux-7.3"];
+    pub const ALL: [&'static str; 9] = [
+        "linux-4.8",
+        "linux-5.5",
+        "linux-5.10",
+        "linux-6.1",
+        "linux-6.5",
+        "linux-6.8",
+        "linux-6.12",
+        "linux-6.18",
+        "linux-7.3",
+    ];
 
     /// The profile that is meant when none is named.
-    pub const DEFAULT: Profile = Profile { index: 4 };
+    pub const DEFAULT: Profile = Profile { index: 6 };
 
     /// The profile of that name, if there is one.
     pub fn by_name(name: &str) -> Option<Profile> {
@@ -67,15 +76,31 @@ impl Profile {
 
     /// The kernel version in its name, (6, 12) for `linux-6.12`.
     pub fn version(self) -> (u32, u32) {
-        let numbers = self.name().strip_prefix("linux-").and_then(|v| v.split_once('.'));
-        let parse = |(major, minor): (&str, &str)| Some((major.parse().ok()?, minor.parse().ok()?));
-        numbers.and_then(parse).expect("the profiles are named after kernels")
+        self.name().strip_prefix("linux-").and_then(version).expect("the profiles are named after kernels")
     }
 
     /// The feature bits that are on in this profile; bit i is the i-th of [`FEATURES`].
     pub fn features(self) -> u64 {
-        FEATURES.iter().enumerate().filter(|(_, f)| f.profiles[self.index]).map(|(i, _)| 1 << i).sum()
+        let on =
+            |f: &FeatureInfo| ranges(f.kernels).any(|(first, last)| (first..=last).contains(&self.version()));
+        FEATURES.iter().enumerate().filter(|(_, f)| on(f)).map(|(i, _)| 1 << i).sum()
     }
+}
+
+/// `6.12` as (6, 12).
+fn version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// First and last version of each range in a line of `policy/features.def`.
+fn ranges(kernels: &str) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
+    kernels.split_whitespace().map(|range| {
+        let (first, last) = range.split_once("..").unwrap_or((range, range));
+        let end =
+            |text: &str, open| if text.is_empty() { open } else { version(text).expect("a kernel version") };
+        (end(first, (0, 0)), end(last, (u32::MAX, 0)))
+    })
 }
 
 /// The default of every tunable, in the order of [`TUNABLES`].
@@ -122,4 +147,29 @@ pub fn tunable_index(name: &str, value: i64) -> Result<usize, String> {
         ));
     }
     Ok(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_kernels_are_read() {
+        let on = |kernels, version| ranges(kernels).any(|(first, last)| (first..=last).contains(&version));
+        assert!(on("..", (4, 8)) && on("..", (7, 3)));
+        assert!(on("..5.5", (5, 5)) && !on("..5.5", (5, 10)));
+        assert!(on("6.1 6.12..", (6, 1)) && !on("6.1 6.12..", (6, 5)) && on("6.1 6.12..", (6, 18)));
+        assert!(!on("", (6, 12)));
+    }
+
+    #[test]
+    fn every_range_ends_at_profiles() {
+        let known: Vec<_> =
+            Profile::ALL.iter().map(|name| Profile::by_name(name).unwrap().version()).collect();
+        assert!(known.is_sorted());
+        for (first, last) in FEATURES.iter().flat_map(|f| ranges(f.kernels)) {
+            assert!(first <= last && (first == (0, 0) || known.contains(&first)), "{first:?}");
+            assert!(last == (u32::MAX, 0) || known.contains(&last), "{last:?}");
+        }
+    }
 }
