@@ -9,6 +9,7 @@
 #define CW_TEST_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wakeup/dst_search.h"
@@ -173,16 +174,49 @@ static inline void build_block(const struct level *levels, u32 l, s32 first, u32
 	}
 }
 
-/* `nr_cpus` CPUs, all busy with one task of load and utilisation 1024; features as in 6.12. */
-static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_levels)
+/* Is the version in the list of ranges of a FEATURE line? */
+static inline bool in_kernels(const char *kernels, u32 major, u32 minor)
 {
-	static const u64 defaults =
-#define FEATURE(name, v48, v55, v65, v68, v612, ...) (u64)v612 << CW_FEAT_##name |
+	while (*kernels) {
+		u32 first[2] = { 0, 0 }, last[2] = { ~0u, 0 };
+		bool range;
+
+		if (*kernels != '.') {
+			first[0] = (u32)strtoul(kernels, (char **)&kernels, 10);
+			first[1] = (u32)strtoul(kernels + 1, (char **)&kernels, 10);
+		}
+		range = *kernels == '.';
+		kernels += range ? 2 : 0;
+		if (range && *kernels && *kernels != ' ') {
+			last[0] = (u32)strtoul(kernels, (char **)&kernels, 10);
+			last[1] = (u32)strtoul(kernels + 1, (char **)&kernels, 10);
+		} else if (!range) {
+			memcpy(last, first, sizeof(last));
+		}
+		if ((major > first[0] || (major == first[0] && minor >= first[1])) &&
+		    (major < last[0] || (major == last[0] && minor <= last[1])))
+			return true;
+		kernels += *kernels == ' ';
+	}
+	return false;
+}
+
+/* Features as in that kernel's profile. */
+static inline void set_kernel(u32 major, u32 minor)
+{
+	sys.features = 0;
+#define FEATURE(name, kernels, ...)                                            \
+	if (in_kernels(kernels, major, minor))                                 \
+		sys.features |= 1ULL << CW_FEAT_##name;
 #define TUNABLE(...)
 #include "features.def"
 #undef FEATURE
 #undef TUNABLE
-		0;
+}
+
+/* `nr_cpus` CPUs, all busy with one task of load and utilisation 1024; features as in 6.12. */
+static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_levels)
+{
 	static const s64 tunables[] = {
 #define FEATURE(...)
 #define TUNABLE(name, value, ...) value,
@@ -196,7 +230,7 @@ static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_le
 	memset(&sys, 0, sizeof(sys));
 	sys.nr_cpus = nr_cpus;
 	sys.mask_words = (nr_cpus + 63) / 64;
-	sys.features = defaults;
+	set_kernel(6, 12);
 	memcpy(sys.tunable, tunables, sizeof(tunables));
 	sys.smt_present = threads > 1;
 	sys.max_cpu_capacity = CW_CAPACITY_SCALE;
