@@ -2,7 +2,8 @@
 /*
  * Records what the fair class of a running kernel decides, and the state that
  * it decides on: where a task is placed (wakeup, fork, exec), which group a
- * balance finds the busiest, and from which CPU it pulls.
+ * balance finds the busiest, and from which CPU it pulls; or what becomes of
+ * each CPU's queue (step.bpf.h).
  *
  * State is read on entry and again on return, because other CPUs go on
  * meanwhile: a decision whose inputs changed under it cannot be repeated.
@@ -18,7 +19,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile struct capture_setup setup = { 1, 1, 0 };
+const volatile struct capture_setup setup = { 1, 1, 0, 0 };
 struct capture_control control = { 0 };
 
 extern const struct rq runqueues __ksym;
@@ -600,3 +601,5 @@ int name_sd_flag(struct sd_flag_query *query)
 	__builtin_memcpy(query->name, text, sizeof(text));
 	return 0;
 }
+
+#include "record/step.bpf.h"

@@ -3,7 +3,7 @@
  * The capture file: what a kernel decided, and the state that it decided on.
  * docs/capture.md describes it; crates/parity reads it.
  *
- * A header, then frames until CAPTURE_END. A frame is a struct capture_frame
+ * A header, then frames; the last is CAPTURE_END. A frame is a struct capture_frame
  * and `length` bytes of payload, whose CRC-32 (that of zlib) is in the frame. All integers are
  * little-endian; structures have no holes; lengths are multiples of 8.
  * CPU sets are `mask_words` words of 64 bits, as many as the host's CPUs need.
@@ -46,6 +46,7 @@ enum capture_type {
 	CAPTURE_BALANCE, /* struct capture_balance and what it announces */
 	CAPTURE_QUEUE, /* struct capture_queue */
 	CAPTURE_END, /* struct capture_end: the last frame */
+	CAPTURE_STEP, /* struct capture_step and what it announces */
 };
 
 struct capture_frame {
@@ -60,6 +61,7 @@ struct capture_end {
 	u64 balances;
 	u64 queues;
 	u64 lost; /* decisions for which the ring buffer had no room */
+	u64 steps; /* not there in files without any */
 };
 
 struct capture_static_cpu {
@@ -227,6 +229,110 @@ struct capture_queue {
 	u32 pad;
 };
 
+/* What the fair class does with the queue of one CPU, by the kernel's function for it. */
+enum capture_step_kind {
+	CAPTURE_STEP_PLACE = 1, /* place_entity(): an entity comes to the queue */
+	CAPTURE_STEP_REQUEUE, /* requeue_delayed_entity(): a sleeper is woken before it has left the queue */
+	CAPTURE_STEP_DEQUEUE, /* dequeue_entities(), __dequeue_task() in 7.3: a task goes, or goes to sleep */
+	CAPTURE_STEP_PREEMPT, /* check_preempt_wakeup_fair(), wakeup_preempt_fair() in 7.3 */
+	CAPTURE_STEP_PICK, /* pick_task_fair(): who is next; once for each level of groups */
+	CAPTURE_STEP_CHARGE, /* update_curr(): the running entity pays for its time */
+	CAPTURE_STEP_TICK, /* task_tick_fair() */
+	CAPTURE_STEP_YIELD, /* yield_task_fair() */
+	CAPTURE_STEP_SET_NEXT, /* set_next_entity(), set_next_task_fair() in 7.3: it begins to run */
+	CAPTURE_STEP_REWEIGHT, /* reweight_entity(), reweight_eevdf() in 7.3 */
+	CAPTURE_STEP_KINDS
+};
+
+/* A task, or a group on one CPU. */
+struct capture_entity {
+	s32 id; /* of a task its pid; of a group less than 0; 0: there is no entity */
+	u32 flags; /* enum capture_entity_flag */
+	s64 vruntime;
+	s64 deadline;
+	s64 vlag;
+	s64 vprot; /* where it shares its place with vlag, the same */
+	u64 slice;
+	u64 exec_start;
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime;
+	u64 weight; /* by which its virtual time runs: load.weight, h_load.weight in 7.3 */
+	u64 load; /* load.weight: what it adds to the load of its queue */
+	u32 inv_weight; /* of `weight`; 0: not worked out yet */
+	u32 depth; /* 0: on a CPU's own queue */
+};
+
+enum capture_entity_flag {
+	CAPTURE_ENTITY_ON_RQ = 1 << 0,
+	CAPTURE_ENTITY_DELAYED = 1 << 1, /* sched_delayed */
+	CAPTURE_ENTITY_REL_DEADLINE = 1 << 2,
+	CAPTURE_ENTITY_CUSTOM_SLICE = 1 << 3,
+	CAPTURE_ENTITY_GROUP = 1 << 4,
+	CAPTURE_ENTITY_IDLE = 1 << 5, /* SCHED_IDLE, or an idle group */
+	CAPTURE_ENTITY_BATCH = 1 << 6, /* SCHED_BATCH */
+};
+
+/* An entity that waits. */
+struct capture_waiting {
+	s32 id;
+	u32 flags; /* enum capture_entity_flag */
+	s64 vruntime;
+	s64 deadline;
+	u64 slice;
+	u64 weight;
+};
+
+/* A queue: a CPU's own, or that of a group on it. */
+struct capture_fair_rq {
+	u32 nr_queued; /* entities that wait or run; nr_running until 6.13 */
+	u32 h_nr_queued; /* tasks, those of groups in it included */
+	u32 h_nr_runnable;
+	u32 sum_shift; /* 7.3: weights in the sums are shifted by it */
+	s64 sum_w_vruntime; /* over entities that wait; avg_vruntime until 6.19 */
+	s64 sum_weight; /* likewise; avg_load */
+	s64 zero_vruntime; /* what it counts from; min_vruntime until 6.12.y */
+	s64 min_vruntime; /* CFS: what entities are placed by */
+	u64 load; /* load.weight */
+	u64 min_slice; /* of those that wait; 0 without any, or where the kernel does not keep it */
+	u64 max_slice;
+	s32 curr; /* by id */
+	s32 next;
+	s32 last; /* CFS */
+	s32 skip; /* CFS */
+};
+
+enum capture_step_flag {
+	CAPTURE_STEP_NEED_RESCHED = 1 << 0, /* the CPU was about to switch before */
+	CAPTURE_STEP_RESCHED = 1 << 1, /* the function asked for it: resched_curr() */
+	CAPTURE_STEP_RESCHED_LAZY = 1 << 2, /* likewise: resched_curr_lazy() */
+	CAPTURE_STEP_CHARGED_RESCHED = 1 << 3, /* one of the two was called by update_curr() */
+	CAPTURE_STEP_IN_TICK = 1 << 4, /* a charge by task_tick_fair() */
+	CAPTURE_STEP_CUT = 1 << 5, /* not all that wait are there */
+	CAPTURE_STEP_TASK_BATCH = 1 << 6, /* preempt: policy of the woken task, whose group may be what is compared */
+	CAPTURE_STEP_TASK_IDLE = 1 << 7,
+};
+
+/* Followed by nr_waiting struct capture_waiting: those that wait, in the order of the kernel's tree. */
+struct capture_step {
+	u64 now; /* rq->clock_task afterwards */
+	u32 kind; /* enum capture_step_kind */
+	s32 cpu; /* whose queue it is */
+	u32 argument; /* the last argument of the kernel's function: flags of an enqueue, dequeue or wakeup, the queued of a tick, the first of set_next */
+	u32 flags; /* enum capture_step_flag */
+	s32 result; /* pick: id of who is next; dequeue: what the function returned; reweight: 0 */
+	u32 nr_waiting;
+	u64 weight; /* reweight: the new one */
+	struct capture_fair_rq before;
+	struct capture_fair_rq after;
+	struct capture_entity curr_before; /* the entity that runs */
+	struct capture_entity curr_after;
+	struct capture_entity se_before; /* the entity that the step is about; of a charge, tick, yield and pick none */
+	struct capture_entity se_after;
+};
+
+/* More entities than these that wait are not written. */
+#define CAPTURE_MAX_WAITING 64
+
 /* Between the recorder and the BPF programs; not part of the file. */
 
 /* Set before loading. */
@@ -234,11 +340,13 @@ struct capture_setup {
 	u32 nr_cpus;
 	u32 mask_words;
 	u32 interrupt_mask; /* bits of preempt_count() that are set while an interrupt is served */
+	u32 need_resched; /* bits of thread_info.flags that are set when a CPU is about to switch */
 };
 
 struct capture_control {
 	u64 recording; /* 1 while the command runs */
 	u64 lost;
+	s64 allowance; /* how many steps may still be recorded until the recorder looks again */
 };
 
 struct domain_query {

@@ -51,9 +51,10 @@ bool capture_file_finish(struct capture_file *file, uint64_t lost)
 		.balances = file->frames[CAPTURE_BALANCE],
 		.queues = file->frames[CAPTURE_QUEUE],
 		.lost = lost,
+		.steps = file->frames[CAPTURE_STEP],
 	};
 
-	capture_file_frame(file, CAPTURE_END, &end, sizeof(end));
+	capture_file_frame(file, CAPTURE_END, &end, end.steps ? sizeof(end) : offsetof(struct capture_end, steps));
 	if (fclose(file->stream) && !file->error)
 		file->error = errno;
 	file->stream = NULL;

@@ -110,6 +110,12 @@ char *describe_host(u32 nr_cpus, int hz, const char *sd_flags, size_t *length)
 	fprintf(out, "hz\t%d\nsd_flags\t%s\n", hz, sd_flags);
 	describe_file(out, "cmdline", "/proc/cmdline");
 	describe_file(out, "features", SCHED_PATH "features");
+	describe_file(out, "preempt", SCHED_PATH "preempt");
+	describe_file(out, "base_slice_ns", SCHED_PATH "base_slice_ns");
+	describe_file(out, "latency_ns", SCHED_PATH "latency_ns");
+	describe_file(out, "min_granularity_ns", SCHED_PATH "min_granularity_ns");
+	describe_file(out, "wakeup_granularity_ns", SCHED_PATH "wakeup_granularity_ns");
+	describe_file(out, "tunable_scaling", SCHED_PATH "tunable_scaling");
 	describe_file(out, "migration_cost_ns", SCHED_PATH "migration_cost_ns");
 	describe_file(out, "nr_migrate", SCHED_PATH "nr_migrate");
 	describe_file(out, "llc_enabled", SCHED_PATH "llc_balancing/enabled");

@@ -29,20 +29,24 @@ extern const char capture_bpf_object[], capture_bpf_object_end[];
 struct options {
 	const char *output;
 	unsigned long buffer_mib;
-	unsigned long limit; /* placements, 0: no limit */
+	unsigned long limit; /* placements or steps, 0: no limit */
+	bool queue; /* record steps, not placements and balances */
 	char **command;
 };
 
 static const char usage[] =
-	"usage: coreward-record [-o FILE] [--buffer MIB] [--limit N] -- COMMAND [ARGUMENT]...\n"
+	"usage: coreward-record [-o FILE] [--queue] [--buffer MIB] [--limit N] -- COMMAND [ARGUMENT]...\n"
 	"\n"
 	"Runs COMMAND and records where the fair class places tasks and which groups it\n"
 	"balances from, with the state that each decision is made on. Needs root, and a\n"
 	"kernel with BTF that allows fentry and fexit programs.\n"
 	"\n"
 	"  -o, --output FILE  what to write (default decisions.cwc)\n"
+	"  --queue            record what it does with the queue of each CPU instead: whom it\n"
+	"                     picks, who preempts whom, when a turn ends\n"
 	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
-	"  --limit N          stop recording, not the command, after N decisions (default: none)\n";
+	"  --limit N          stop recording, not the command, after N decisions; with --queue\n"
+	"                     they are spread over a second at least (default: none)\n";
 
 static bool quiet_libbpf = true;
 
@@ -78,7 +82,8 @@ static struct options parse_options(int argc, char **argv)
 	static const struct option known[] = {
 		{ "output", required_argument, NULL, 'o' }, { "buffer", required_argument, NULL, 'b' },
 		{ "limit", required_argument, NULL, 'l' },  { "help", no_argument, NULL, 'h' },
-		{ "verbose", no_argument, NULL, 'v' },	    { 0 },
+		{ "queue", no_argument, NULL, 'q' },	    { "verbose", no_argument, NULL, 'v' },
+		{ 0 },
 	};
 	int option;
 
@@ -94,6 +99,9 @@ static struct options parse_options(int argc, char **argv)
 			break;
 		case 'l':
 			options.limit = parse_number("--limit", optarg, 1, 1000000000);
+			break;
+		case 'q':
+			options.queue = true;
 			break;
 		case 'v':
 			quiet_libbpf = false;
@@ -142,28 +150,52 @@ static struct capture_control *map_control(struct bpf_object *object)
 	return control;
 }
 
+static bool kernel_is_at_least(int major, int minor)
+{
+	struct utsname name;
+	int found[2] = { 0, 0 };
+
+	uname(&name);
+	sscanf(name.release, "%d.%d", &found[0], &found[1]);
+	return found[0] > major || (found[0] == major && found[1] >= minor);
+}
+
 /* Bits of preempt_count() for a served softirq, for hardirqs and for NMIs; they moved in 7.3. */
 static u32 interrupt_mask(void)
 {
-	struct utsname name;
-	int major = 0, minor = 0;
-
-	uname(&name);
-	sscanf(name.release, "%d.%d", &major, &minor);
-	return major > 7 || (major == 7 && minor >= 3) ? 0x1f000100 : 0x00ff0100;
+	return kernel_is_at_least(7, 3) ? 0x1f000100 : 0x00ff0100;
 }
 
-/* Takes those optional programs whose function this kernel has not inlined. */
-static void choose_programs(struct bpf_object *object)
+/* TIF_NEED_RESCHED, which each architecture numbered as it liked until they got common numbers. */
+static u32 need_resched(void)
+{
+	struct utsname name;
+
+	uname(&name);
+	if (kernel_is_at_least(6, 18))
+		return 1 << 4;
+	return strcmp(name.machine, "aarch64") ? 1 << 3 : 1 << 1;
+}
+
+/* Programs that record steps, by their names. */
+static bool is_of_steps(const struct bpf_program *program)
+{
+	return !strncmp(bpf_program__name(program), "step_", 5);
+}
+
+/* Takes the programs for what is to be recorded, optional ones if this kernel has not inlined their function. */
+static void choose_programs(struct bpf_object *object, bool queue)
 {
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, object) {
 		const char *function = strchr(bpf_program__section_name(program), '/');
+		bool wanted = function && is_of_steps(program) == queue;
 
-		if (!bpf_program__autoload(program) && function)
-			bpf_program__set_autoload(program,
-						  libbpf_find_vmlinux_btf_id(function + 1, BPF_TRACE_FENTRY) > 0);
+		if (!bpf_program__autoload(program) && wanted)
+			wanted = libbpf_find_vmlinux_btf_id(function + 1, BPF_TRACE_FENTRY) > 0;
+		if (function)
+			bpf_program__set_autoload(program, wanted);
 	}
 }
 
@@ -186,10 +218,14 @@ static struct bpf_object *load(const struct options *options, u32 nr_cpus)
 	setup->nr_cpus = nr_cpus;
 	setup->mask_words = mask_words(nr_cpus);
 	setup->interrupt_mask = interrupt_mask();
+	setup->need_resched = need_resched();
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "drafts"), 2 * nr_cpus);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "steps"),
+				 (options->queue ? nr_cpus : 1) * CAPTURE_STEP_KINDS);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "contexts"), nr_cpus);
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "records"),
 				 options->buffer_mib << 20);
-	choose_programs(object);
+	choose_programs(object, options->queue);
 	error = bpf_object__load(object);
 	if (error)
 		fail("this kernel does not accept the BPF programs (%s); recording decisions needs root and a "
@@ -231,6 +267,12 @@ struct drain {
 	unsigned long limit;
 };
 
+/* What --limit counts. */
+static u64 decisions(const struct capture_file *file)
+{
+	return file->frames[CAPTURE_PLACEMENT] + file->frames[CAPTURE_STEP];
+}
+
 static int take_record(void *context, void *bytes, size_t size)
 {
 	struct drain *drain = context;
@@ -238,7 +280,7 @@ static int take_record(void *context, void *bytes, size_t size)
 
 	memcpy(&type, bytes, sizeof(type));
 	capture_file_frame(drain->file, type, (char *)bytes + sizeof(type), size - sizeof(type));
-	if (drain->limit && drain->file->frames[CAPTURE_PLACEMENT] >= drain->limit)
+	if (drain->limit && decisions(drain->file) >= drain->limit)
 		drain->control->recording = 0;
 	return 0;
 }
@@ -321,13 +363,14 @@ static void start(char **command)
 }
 
 /* Runs the command while the records are drained; its wait status. */
-static int run(char **command, struct ring_buffer *ring)
+static int run(char **command, struct ring_buffer *ring, const struct drain *drain)
 {
 	static const struct timespec pause = { .tv_nsec = 10000000 };
 	int status;
 
 	start(command);
 	while (!waitpid(child, &status, WNOHANG)) {
+		drain->control->allowance = drain->limit ? drain->limit / 100 + 1 : INT64_MAX;
 		ring_buffer__consume(ring);
 		nanosleep(&pause, NULL);
 	}
@@ -372,14 +415,15 @@ int main(int argc, char **argv)
 	write_domains(object, ring, nr_cpus);
 	attach(object);
 	drain.control->recording = 1;
-	status = run(options.command, ring);
+	status = run(options.command, ring, &drain);
 	drain.control->recording = 0;
 	ring_buffer__consume(ring);
 	lost = drain.control->lost;
 	if (!capture_file_finish(&file, lost))
 		fail("%s: %s", options.output, strerror(file.error));
-	fprintf(stderr, "coreward-record: %s: %llu placements, %llu balances, %llu lost\n", options.output,
-		(unsigned long long)file.frames[CAPTURE_PLACEMENT],
-		(unsigned long long)file.frames[CAPTURE_BALANCE], (unsigned long long)lost);
+	fprintf(stderr, "coreward-record: %s: %llu placements, %llu balances, %llu steps, %llu lost\n",
+		options.output, (unsigned long long)file.frames[CAPTURE_PLACEMENT],
+		(unsigned long long)file.frames[CAPTURE_BALANCE],
+		(unsigned long long)file.frames[CAPTURE_STEP], (unsigned long long)lost);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -300,7 +300,7 @@ pub(crate) struct Explain {
 
 #[derive(Args)]
 pub(crate) struct Parity {
-    /// Files that coreward record --decisions wrote
+    /// Files that coreward record wrote
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The kernel that the policy stands for [default: that of the file, or the nearest older one]
@@ -341,9 +341,12 @@ pub(crate) enum Listed {
 
 #[derive(Args)]
 pub(crate) struct Record {
-    /// Record where tasks are placed and what is balanced; there is no other kind of recording yet [default: no]
+    /// Record where tasks are placed and what is balanced [default: no]
     #[arg(long)]
     pub(crate) decisions: bool,
+    /// Record what becomes of each CPU's queue instead: who is picked, who preempts whom, when a turn ends [default: no]
+    #[arg(long, conflicts_with = "decisions")]
+    pub(crate) queue: bool,
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "decisions.cwc")]
     pub(crate) output: PathBuf,

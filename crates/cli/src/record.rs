@@ -6,12 +6,15 @@ use crate::{cli, sibling};
 
 /// Becomes the recorder, whose exit status is that of the command.
 pub(crate) fn run(args: &cli::Record) -> Result<()> {
-    if !args.decisions {
-        bail!("record what? only --decisions can be recorded yet");
+    if !args.decisions && !args.queue {
+        bail!("record what? --decisions or --queue");
     }
     let mut command = sibling::command("coreward-record", "make record")?;
     command.arg("--output").arg(&args.output);
     command.arg("--buffer").arg(args.buffer.to_string());
+    if args.queue {
+        command.arg("--queue");
+    }
     if let Some(limit) = args.limit {
         command.arg("--limit").arg(limit.to_string());
     }

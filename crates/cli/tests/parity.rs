@@ -189,7 +189,7 @@ fn wrong_files() {
 
 #[test]
 fn record_needs_to_know_what_and_the_recorder() {
-    refused(&["record", "--", "true"], "record what? only --decisions can be recorded yet");
+    refused(&["record", "--", "true"], "record what? --decisions or --queue");
     let missing = std::process::Command::new(env!("CARGO_BIN_EXE_coreward"))
         .args(["record", "--decisions", "--", "true"])
         .env("PATH", "/no/such/directory")

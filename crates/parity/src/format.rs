@@ -14,6 +14,8 @@ pub const MAX_CPUS: usize = 512;
 pub const MAX_LEVELS: usize = 10;
 /// The most groups that a domain may have.
 pub const MAX_GROUPS: usize = 1024;
+/// The length of an end frame where there are no steps: it does not count them.
+pub const END_WITHOUT_STEPS: usize = End::SIZE - 8;
 /// A CPU has no domain of asymmetric capacity, or that domain keeps no note.
 pub const NO_SHARED: u32 = u32::MAX;
 
@@ -29,6 +31,62 @@ pub const PLACEMENT_IN_TASK: u32 = 1 << 0;
 /// [`PlacementHead::flags`]: jiffies went on while the kernel decided.
 pub const PLACEMENT_TICKED: u32 = 1 << 1;
 
+/// The most entities that wait in a step.
+pub const MAX_WAITING: usize = 64;
+
+pub const STEP_NEED_RESCHED: u32 = 1 << 0;
+pub const STEP_RESCHED: u32 = 1 << 1;
+pub const STEP_RESCHED_LAZY: u32 = 1 << 2;
+pub const STEP_CHARGED_RESCHED: u32 = 1 << 3;
+pub const STEP_IN_TICK: u32 = 1 << 4;
+pub const STEP_CUT: u32 = 1 << 5;
+pub const STEP_TASK_BATCH: u32 = 1 << 6;
+pub const STEP_TASK_IDLE: u32 = 1 << 7;
+
+pub const ENTITY_ON_RQ: u32 = 1 << 0;
+pub const ENTITY_DELAYED: u32 = 1 << 1;
+pub const ENTITY_REL_DEADLINE: u32 = 1 << 2;
+pub const ENTITY_CUSTOM_SLICE: u32 = 1 << 3;
+pub const ENTITY_GROUP: u32 = 1 << 4;
+pub const ENTITY_IDLE: u32 = 1 << 5;
+pub const ENTITY_BATCH: u32 = 1 << 6;
+
+/// What the fair class does in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepKind {
+    Place = 1,
+    Requeue,
+    Dequeue,
+    Preempt,
+    Pick,
+    Charge,
+    Tick,
+    Yield,
+    SetNext,
+    Reweight,
+}
+
+impl StepKind {
+    /// All kinds, in the order of their numbers, which begin with 1.
+    pub const ALL: [StepKind; 10] = [
+        StepKind::Place,
+        StepKind::Requeue,
+        StepKind::Dequeue,
+        StepKind::Preempt,
+        StepKind::Pick,
+        StepKind::Charge,
+        StepKind::Tick,
+        StepKind::Yield,
+        StepKind::SetNext,
+        StepKind::Reweight,
+    ];
+
+    /// The kind of that number.
+    pub fn from_number(number: u32) -> Option<StepKind> {
+        Self::ALL.get((number as usize).checked_sub(1)?).copied()
+    }
+}
+
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameType {
@@ -39,11 +97,12 @@ pub enum FrameType {
     Balance,
     Queue,
     End,
+    Step,
 }
 
 impl FrameType {
     /// All types, in the order of their numbers, which begin with 1.
-    const ALL: [FrameType; 7] = [
+    const ALL: [FrameType; 8] = [
         FrameType::Host,
         FrameType::Cpu,
         FrameType::Domain,
@@ -51,6 +110,7 @@ impl FrameType {
         FrameType::Balance,
         FrameType::Queue,
         FrameType::End,
+        FrameType::Step,
     ];
 
     /// The type of that number.
@@ -60,7 +120,7 @@ impl FrameType {
 
     /// The name, in lower case.
     pub fn name(self) -> &'static str {
-        ["host", "cpu", "domain", "placement", "balance", "queue", "end"][self as usize - 1]
+        ["host", "cpu", "domain", "placement", "balance", "queue", "end", "step"][self as usize - 1]
     }
 }
 
@@ -130,7 +190,7 @@ structures! {
     FrameHeader { kind: u32, length: u32, checksum: u32, pad: u32 }
 
     /// `struct capture_end`.
-    End { placements: u64, balances: u64, queues: u64, lost: u64 }
+    End { placements: u64, balances: u64, queues: u64, lost: u64, steps: u64 }
 
     /// `struct capture_static_cpu`.
     StaticCpu { cpu: u32, capacity_orig: u32, node: u32, llc_id: u32 }
@@ -183,4 +243,27 @@ structures! {
 
     /// `struct capture_queue`.
     Queue { sequence: u64, src_cpu: i32, pad: u32 }
+
+    /// `struct capture_entity`.
+    EntityState {
+        id: i32, flags: u32, vruntime: i64, deadline: i64, vlag: i64, vprot: i64, slice: u64, exec_start: u64,
+        sum_exec_runtime: u64, prev_sum_exec_runtime: u64, weight: u64, load: u64, inv_weight: u32, depth: u32,
+    }
+
+    /// `struct capture_waiting`.
+    Waiting { id: i32, flags: u32, vruntime: i64, deadline: i64, slice: u64, weight: u64 }
+
+    /// `struct capture_fair_rq`.
+    FairRqState {
+        nr_queued: u32, h_nr_queued: u32, h_nr_runnable: u32, sum_shift: u32, sum_w_vruntime: i64,
+        sum_weight: i64, zero_vruntime: i64, min_vruntime: i64, load: u64, min_slice: u64, max_slice: u64,
+        curr: i32, next: i32, last: i32, skip: i32,
+    }
+
+    /// `struct capture_step`.
+    StepHead {
+        now: u64, kind: u32, cpu: i32, argument: u32, flags: u32, result: i32, nr_waiting: u32, weight: u64,
+        before: FairRqState, after: FairRqState, curr_before: EntityState, curr_after: EntityState,
+        se_before: EntityState, se_after: EntityState,
+    }
 }

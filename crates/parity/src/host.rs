@@ -122,11 +122,25 @@ impl Host {
         features
     }
 
+    /// What the kernel multiplies the queue's tunables by: 1 + log2(min(CPUs, 8)), unless that was changed.
+    fn tunable_scale(&self) -> i64 {
+        let cpus = self.nr_cpus.clamp(1, 8) as i64;
+        match self.line("tunable_scaling") {
+            Some("0") => 1,
+            Some("2") => cpus,
+            _ => 1 + i64::from(cpus.ilog2()),
+        }
+    }
+
     /// The tunables of the policy, as far as the kernel shows its own; the others have their defaults.
     pub fn tunables(&self) -> [i64; NR_TUNABLES] {
         let mut tunables = default_tunables();
         for (i, tunable) in TUNABLES.iter().enumerate() {
-            let value = self.line(tunable.name).and_then(|value| value.parse().ok());
+            let shown: Option<i64> = self.line(tunable.name).and_then(|value| value.parse().ok());
+            let value = shown.map(|value| match SCALED.contains(&tunable.name) {
+                true => value / self.tunable_scale(),
+                false => value,
+            });
             if let Some(value) = value.filter(|v| (tunable.min..=tunable.max).contains(v)) {
                 tunables[i] = value;
             }
@@ -134,6 +148,9 @@ impl Host {
         tunables
     }
 }
+
+/// Tunables that the kernel shows scaled by its number of CPUs.
+const SCALED: [&str; 4] = ["base_slice_ns", "latency_ns", "min_granularity_ns", "wakeup_granularity_ns"];
 
 fn set_feature(features: &mut u64, name: &str, on: bool) {
     if let Some(bit) = FEATURES.iter().position(|f| f.name == name) {
@@ -184,6 +201,17 @@ mod tests {
         let changed = host("6.12", "features\tNO_WA_IDLE WA_WEIGHT NO_SUCH\n").features(profile);
         let bit = FEATURES.iter().position(|f| f.name == "WA_IDLE").unwrap();
         assert_eq!(plain ^ changed, 1 << bit);
+    }
+
+    #[test]
+    fn tunables_of_the_queue_are_shown_scaled() {
+        let slice = |more| {
+            let tunables = host("6.12", more).tunables();
+            tunables[TUNABLES.iter().position(|t| t.name == "base_slice_ns").unwrap()]
+        };
+        assert_eq!(slice("base_slice_ns\t2100000\n"), 700_000);
+        assert_eq!(slice("base_slice_ns\t2800000\ntunable_scaling\t2\n"), 700_000);
+        assert_eq!(slice("base_slice_ns\t700000\ntunable_scaling\t0\n"), 700_000);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use host::Host;
 pub use path::{Class, Path};
 pub use reader::Reader;
 pub use record::{
-    Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States,
+    Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States, Step,
 };
 pub use replay::{BalanceRules, Choice, Distance, Outcome, Replay, SelectRule};
 pub use report::{Disagreement, Summary, Tally};

@@ -5,9 +5,9 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::{CaptureError, Wrong, in_frame};
-use crate::format::{End, Field, FrameHeader, FrameType, Header, MAGIC, VERSION};
+use crate::format::{END_WITHOUT_STEPS, End, Field, FrameHeader, FrameType, Header, MAGIC, VERSION};
 use crate::host::Host;
-use crate::record::{Balance, Parts, Placement, Record, RecordedMachine, decode_queue};
+use crate::record::{Balance, Parts, Placement, Record, RecordedMachine, Step, decode_queue};
 
 /// The longest payload, in bytes: more than any frame of 512 CPUs with 10 domains each needs.
 const MAX_PAYLOAD: u32 = 512 << 10;
@@ -132,7 +132,7 @@ impl<R: Read> Reader<R> {
         self.fill(&mut bytes)?;
         let header = FrameHeader::take(&mut &bytes[..]).unwrap_or_default();
         let kind = FrameType::from_number(header.kind).ok_or_else(|| {
-            self.wrong(None, &format!("type {} is unknown, allowed are 1 to 7", header.kind))
+            self.wrong(None, &format!("type {} is unknown, allowed are 1 to 8", header.kind))
         })?;
         if header.length > MAX_PAYLOAD || header.length % 8 != 0 {
             let what =
@@ -204,12 +204,20 @@ impl<R: Read> Reader<R> {
                 self.seen.queues += 1;
                 Ok(Some(Record::Queue(decode_queue(&self.payload, self.machine.host.nr_cpus)?)))
             }
+            FrameType::Step => {
+                self.seen.steps += 1;
+                let step = Step::decode(&self.payload, self.machine.host.nr_cpus)?;
+                Ok(Some(Record::Step(Box::new(step))))
+            }
             FrameType::End => self.take_end().map(|()| None),
             _ => Err("it stands after the first decision".into()),
         }
     }
 
     fn take_end(&mut self) -> Result<(), Wrong> {
+        if self.payload.len() == END_WITHOUT_STEPS {
+            self.payload.resize(End::SIZE, 0);
+        }
         let mut parts = Parts::new(&self.payload, self.machine.host.nr_cpus);
         let end: End = parts.take()?;
         parts.end()?;
@@ -218,6 +226,7 @@ impl<R: Read> Reader<R> {
             ("placements", end.placements, seen.placements),
             ("balances", end.balances, seen.balances),
             ("queues", end.queues, seen.queues),
+            ("steps", end.steps, seen.steps),
         ] {
             if said != found {
                 return Err(format!("it counts {said} {what}, the file has {found}"));

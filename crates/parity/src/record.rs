@@ -4,8 +4,8 @@ use coreward_machine::CpuSet;
 
 use crate::error::Wrong;
 use crate::format::{
-    BalanceHead, ChangedCpu, CpuState, DomainHead, Field, GroupHead, GroupState, PlacementHead, Queue,
-    StaticCpu,
+    BalanceHead, ChangedCpu, CpuState, DomainHead, Field, GroupHead, GroupState, MAX_WAITING, PlacementHead,
+    Queue, StaticCpu, StepHead, StepKind, Waiting,
 };
 use crate::host::Host;
 
@@ -108,6 +108,15 @@ pub struct Balance {
     pub states: States,
 }
 
+/// What the fair class did with one queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The fixed part.
+    pub head: StepHead,
+    /// Those that wait, in the order of the kernel's tree, where the step chooses among them.
+    pub waiting: Vec<Waiting>,
+}
+
 /// One recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -117,6 +126,8 @@ pub enum Record {
     Balance(Box<Balance>),
     /// Of the queue in it.
     Queue(Queue),
+    /// Of what becomes of a CPU's queue.
+    Step(Box<Step>),
 }
 
 /// Takes the parts of a payload off its front.
@@ -265,6 +276,36 @@ impl Balance {
         put_set(&mut bytes, &self.group, nr_cpus);
         put_states(&mut bytes, &self.states);
         bytes
+    }
+}
+
+impl Step {
+    pub(crate) fn decode(payload: &[u8], nr_cpus: usize) -> Result<Step, Wrong> {
+        let mut parts = Parts::new(payload, nr_cpus);
+        let head: StepHead = parts.take()?;
+        parts.cpu("the queue", head.cpu)?;
+        if StepKind::from_number(head.kind).is_none() {
+            return Err(format!("the kind is {}, allowed are 1 to {}", head.kind, StepKind::ALL.len()));
+        }
+        if head.nr_waiting as usize > MAX_WAITING {
+            return Err(format!("{} entities wait, allowed are 0 to {MAX_WAITING}", head.nr_waiting));
+        }
+        let waiting = parts.list(head.nr_waiting as usize)?;
+        parts.end()?;
+        Ok(Step { head, waiting })
+    }
+
+    /// The payload of its frame; the count in the head is set to what there is.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        StepHead { nr_waiting: self.waiting.len() as u32, ..self.head }.put(&mut bytes);
+        self.waiting.iter().for_each(|waiting| waiting.put(&mut bytes));
+        bytes
+    }
+
+    /// What the fair class did.
+    pub fn kind(&self) -> StepKind {
+        StepKind::from_number(self.head.kind).unwrap_or(StepKind::Place)
     }
 }
 

@@ -158,6 +158,7 @@ impl Replay {
             Record::Placement(placement) => vec![self.compare_placement(placement)],
             Record::Balance(balance) => self.compare_balance(balance),
             Record::Queue(queue) => self.compare_queue(*queue).into_iter().collect(),
+            Record::Step(_) => Vec::new(),
         }
     }
 
@@ -166,7 +167,7 @@ impl Replay {
         match record {
             Record::Placement(placement) => Some(Choice::Cpu(self.place(placement).cpu)),
             Record::Balance(balance) => Some(Choice::Group(self.find_group(balance).group)),
-            Record::Queue(_) => None,
+            Record::Queue(_) | Record::Step(_) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::{End, Field, FrameHeader, FrameType, Header, MAGIC, VERSION};
+use crate::format::{END_WITHOUT_STEPS, End, Field, FrameHeader, FrameType, Header, MAGIC, VERSION};
 use crate::record::{Record, RecordedMachine};
 
 /// A capture file that is being written.
@@ -52,6 +52,10 @@ impl<W: Write> Writer<W> {
                 queue.put(&mut bytes);
                 self.frame(FrameType::Queue, &bytes)
             }
+            Record::Step(step) => {
+                self.end.steps += 1;
+                self.frame(FrameType::Step, &step.encode())
+            }
         }
     }
 
@@ -62,6 +66,9 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self, lost: u64) -> io::Result<W> {
         let mut bytes = Vec::new();
         End { lost, ..self.end }.put(&mut bytes);
+        if self.end.steps == 0 {
+            bytes.truncate(END_WITHOUT_STEPS);
+        }
         self.frame(FrameType::End, &bytes)?;
         self.output.flush()?;
         Ok(self.output)

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Shape, WF_FORK, WF_TTWU, balance, file, placement};
 use coreward_machine::CpuSet;
-use coreward_parity::format::{FrameType, Queue};
-use coreward_parity::{CaptureError, Reader, Record, RecordedMachine};
+use coreward_parity::format::{FrameType, Queue, StepHead, StepKind, Waiting};
+use coreward_parity::{CaptureError, Reader, Record, RecordedMachine, Step};
 use proptest::prelude::*;
 
 /// Everything that a file says: the machine, the decisions, and how many were lost.
@@ -27,8 +27,17 @@ fn sample() -> (RecordedMachine, Vec<Record>) {
         Record::Placement(Box::new(placement(&machine, WF_FORK))),
         Record::Balance(Box::new(pull)),
         Record::Queue(queue),
+        Record::Step(Box::new(pick())),
     ];
     (machine, records)
+}
+
+/// Two that wait on CPU 3.
+fn pick() -> Step {
+    let head =
+        StepHead { kind: StepKind::Pick as u32, cpu: 3, result: 8, nr_waiting: 2, ..StepHead::default() };
+    let waiting = [7, 8].map(|id| Waiting { id, weight: 1 << 20, ..Waiting::default() });
+    Step { head, waiting: waiting.into() }
 }
 
 fn bytes() -> Vec<u8> {
@@ -99,7 +108,7 @@ fn headers() {
 fn frame_headers() {
     let mut wrong = bytes();
     wrong[16] = 9;
-    refused(&wrong, "byte 16: frame 1: type 9 is unknown, allowed are 1 to 7");
+    refused(&wrong, "byte 16: frame 1: type 9 is unknown, allowed are 1 to 8");
     let mut wrong = bytes();
     wrong[20..24].copy_from_slice(&7u32.to_le_bytes());
     refused(&wrong, "byte 16: frame 1 (host): the length is 7, allowed are multiples of 8 up to 524288");
@@ -129,16 +138,27 @@ fn the_end() {
     let mut longer = bytes();
     let (at, _) = start(&longer, FrameType::End, 0);
     longer.push(0);
-    refused(&longer, &format!("byte {at}: frame 18 (end): the file goes on after it"));
+    refused(&longer, &format!("byte {at}: frame 19 (end): the file goes on after it"));
     let mut wrong = bytes();
     edit(&mut wrong, FrameType::End, 0, 8, 2);
-    refused(&wrong, &format!("byte {at}: frame 18 (end): it counts 2 balances, the file has 1"));
+    refused(&wrong, &format!("byte {at}: frame 19 (end): it counts 2 balances, the file has 1"));
 }
 
 /// The file without one frame, or with the frame's copy elsewhere.
 fn without(bytes: &[u8], kind: FrameType, n: usize) -> Vec<u8> {
     let (at, length) = start(bytes, kind, n);
     [&bytes[..at], &bytes[at + 16 + length..]].concat()
+}
+
+#[test]
+fn a_file_without_steps_does_not_count_them() {
+    let (machine, mut records) = sample();
+    let length = |bytes: &[u8]| start(bytes, FrameType::End, 0).1;
+    assert_eq!(length(&bytes()), 40);
+    records.pop();
+    let without = file(&machine, &records, 3);
+    assert_eq!(length(&without), 32);
+    assert_eq!(read(&without).unwrap(), (machine, records, 3));
 }
 
 #[test]
@@ -211,6 +231,11 @@ fn wrong_numbers() {
         error(FrameType::Balance, 0, 72, 1),
         "16 (balance): CPU 1 has no group of CPUs 0 in its domain 1"
     );
+    assert_eq!(error(FrameType::Step, 0, 8, 11), "18 (step): the kind is 11, allowed are 1 to 10");
+    assert_eq!(error(FrameType::Step, 0, 12, 4), "18 (step): the queue is CPU 4, allowed are 0 to 3");
+    assert_eq!(error(FrameType::Step, 0, 28, 65), "18 (step): 65 entities wait, allowed are 0 to 64");
+    assert_eq!(error(FrameType::Step, 0, 28, 3), "18 (step): it is too short for what it announces");
+    assert_eq!(error(FrameType::Step, 0, 28, 1), "18 (step): it has 40 bytes more than it announces");
     assert_eq!(error(FrameType::Queue, 0, 8, 9), "17 (queue): the source is CPU 9, allowed are 0 to 3");
 }
 
@@ -236,7 +261,7 @@ proptest! {
 
     /// Whatever the payload of a frame says, it is read or refused.
     #[test]
-    fn no_payload_breaks_the_reader(n in 0..17usize, at in any::<prop::sample::Index>(), value in any::<u32>()) {
+    fn no_payload_breaks_the_reader(n in 0..18usize, at in any::<prop::sample::Index>(), value in any::<u32>()) {
         let mut wrong = bytes();
         let (start, kind, length) = frames(&wrong)[n];
         let kind = FrameType::from_number(kind).unwrap();

@@ -76,6 +76,7 @@ fn explain(
             let balance = balances.values().find(|balance| balance.head.sequence == queue.sequence);
             balance.map_or_else(Vec::new, |balance| queue_steps(machine, balance))
         }
+        Record::Step(_) => Vec::new(),
     };
     steps.insert(0, Step::new(format!("decision {}: {}", outcome.number, outcome.path.name()), Vec::new()));
     steps.push(stability(outcome));

@@ -79,6 +79,7 @@ fn subject(record: &Record) -> String {
         }
         Record::Balance(b) => format!("CPU {}, domain of {} CPUs", b.head.dst_cpu, b.head.span_weight),
         Record::Queue(_) => String::from("its group"),
+        Record::Step(step) => format!("CPU {}", step.head.cpu),
     }
 }
 
