@@ -37,7 +37,8 @@ impl Reader<BufReader<File>> {
     /// It cannot be read, or is damaged up to there.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         let name = path.display().to_string();
-        let input = File::open(path).map_err(|source| CaptureError::Io { file: name.clone(), source })?;
+        let input =
+            coreward_input::open(path).map_err(|source| CaptureError::Io { file: name.clone(), source })?;
         Reader::new(BufReader::with_capacity(1 << 20, input), &name)
     }
 }

@@ -58,8 +58,6 @@ mod parse;
 mod raw;
 mod source;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use coreward_metrics::{Metric, Published};
@@ -69,8 +67,8 @@ use crate::policy::Policy;
 
 /// Runs of a side that may be asked for.
 pub const MAX_RUNS: u32 = 1000;
-/// No experiment comes near this size.
-const MAX_BYTES: u64 = 1 << 20;
+/// Largest file, in KiB; no experiment comes near it.
+const MAX_KIB: u64 = 1 << 10;
 
 /// Why an experiment file was refused. The text names the file, the line and the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -142,15 +140,8 @@ impl Experiment {
     /// It cannot be read, or is refused by [`Experiment::parse`].
     pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
         let name = path.display().to_string();
-        let unreadable =
-            |reason: &dyn std::fmt::Display| ExperimentError(format!("cannot read {name}: {reason}"));
-        let file = File::open(path).map_err(|e| unreadable(&e))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(unreadable(&"it is larger than 1 MiB"));
-        }
-        let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8 text"))?;
+        let text = coreward_input::read_text(path, MAX_KIB)
+            .map_err(|error| ExperimentError(format!("cannot read {name}: {error}")))?;
         Experiment::parse(&name, &text)
     }
 

@@ -20,12 +20,11 @@ mod task;
 use crate::program::{Attributes, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError};
 use json::{Json, Value};
-use std::fs::File;
-use std::io::Read;
+use std::path::Path;
 use task::{Tables, Task};
 
-/// Largest file that is read.
-const MAX_BYTES: u64 = 4 << 20;
+/// Largest file that is read, in KiB.
+const MAX_KIB: u64 = 4 << 10;
 /// Most threads that a file may ask for, forks included.
 const MAX_THREADS: u64 = 100_000;
 /// Most steps of all programs together.
@@ -52,17 +51,8 @@ pub(crate) fn parse<'a>(
     let (Some(file), None) = (words.next(), words.next()) else {
         return Err(WorkloadError::Usage("rt-app: it takes one JSON file (allowed: rt-app FILE)".into()));
     };
-    let refuse = |what: String| WorkloadError::Usage(format!("rt-app: {file}: {what}"));
-    // looked at first: opening a pipe would wait for its writer
-    if !std::fs::metadata(file).map_err(|e| refuse(e.to_string()))?.is_file() {
-        return Err(refuse("it is no file".into()));
-    }
-    let mut text = String::new();
-    let open = File::open(file).map_err(|e| refuse(e.to_string()))?;
-    open.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|e| refuse(e.to_string()))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(refuse(format!("it is longer than {MAX_BYTES} bytes")));
-    }
+    let text = coreward_input::read_text(Path::new(file), MAX_KIB)
+        .map_err(|error| WorkloadError::Usage(format!("rt-app: {file}: {error}")))?;
     from_text(file, &text, scale)
 }
 

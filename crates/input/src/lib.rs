@@ -1,0 +1,8 @@
+//! What comes from outside: files that are read without trusting what they are and how long they are, and text that
+//! is printed without trusting what a terminal makes of it.
+
+mod file;
+mod print;
+
+pub use file::{open, read_text};
+pub use print::{Printer, commands, printable, printable_json};
