@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use coreward_input::printable;
 use coreward_metrics::Fidelity;
 use coreward_metrics::fidelity::{Ran, render};
 use rayon::ThreadPool;
@@ -59,7 +60,7 @@ fn run_one(prepared: &Prepared, pool: &ThreadPool) -> Result<Ran> {
     let comparisons = prepared.compare(pool)?;
     let ablations = prepared.ablate(&comparisons, pool)?;
     let experiment = &prepared.experiment;
-    eprintln!("{}: {:.1} s", experiment.name, start.elapsed().as_secs_f64());
+    eprintln!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64());
     let family = experiment.family.clone().unwrap_or_else(|| NO_FAMILY.to_owned());
     Ok(Ran { family, comparisons, ablations })
 }

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use coreward_input::{Printer, printable};
 
 use cli::{Cli, Command};
 
@@ -46,7 +47,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let mut out = io::stdout().lock();
+    let mut out = Printer::new(io::stdout().lock());
     let result = dispatch(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
     match result {
         Err(error) if error.is::<parity::Unmet>() => fail(UNMET, &format!("{error:#}")),
@@ -87,14 +88,7 @@ fn fail(status: u8, message: &str) -> ExitCode {
 
 /// The message as one line that a terminal shows as it is: it may quote input that nobody has seen yet.
 fn one_line(message: &str) -> String {
-    let mut line = String::new();
-    for character in message.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
-        match character.is_control() {
-            true => line.extend(character.escape_unicode()),
-            false => line.push(character),
-        }
-    }
-    line
+    printable(&message.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Help goes to standard output; of a usage error only what is wrong and what is allowed.

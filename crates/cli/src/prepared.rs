@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::NoTrace;
+use coreward_input::printable;
 use coreward_machine::Machine;
 use coreward_metrics::{Ablated, Comparison, Metrics, Published, Runs};
 use coreward_workload::{Scale, Workload};
@@ -266,6 +267,6 @@ impl Batch<'_> {
 /// On standard error, and only if that is a terminal.
 fn progress_bar(name: &str, runs: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {elapsed}");
-    let bar = ProgressBar::new(runs as u64).with_message(name.to_owned());
+    let bar = ProgressBar::new(runs as u64).with_message(printable(name).into_owned());
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -212,7 +212,7 @@ fn what_is_refused() {
     let nowhere = nowhere.to_str().unwrap();
     refused(
         &["fidelity", path, "--output", nowhere],
-        &format!("cannot write {nowhere}: No such file or directory (os error 2)"),
+        &format!("--output: cannot write {nowhere}: No such file or directory (os error 2)"),
     );
     refused(&["compare", path, "--case", "medium"], "tiny: unknown case `medium`, allowed are small, large");
 

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use coreward_input::printable_json;
 use coreward_policy::{Feature, Profile};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
@@ -108,8 +109,8 @@ fn watch(skel: &ShadowSkel<'_>, args: &Shadow, named: &cli::Policy, ended: &Atom
     }
     let (elapsed, all) = (start.elapsed(), counted(skel, args)?.since(&first));
     if args.json {
-        serde_json::to_writer_pretty(stdout(), &json::report(named, elapsed, &all, args.by))?;
-        println!();
+        let text = serde_json::to_string_pretty(&json::report(named, elapsed, &all, args.by))?;
+        println!("{}", printable_json(&text));
     } else {
         print!("{}{}", if live { "\x1b[H\x1b[J" } else { "" }, table::render(named, elapsed, &all, args.by));
     }

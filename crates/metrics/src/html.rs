@@ -68,8 +68,8 @@ fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Control characters have no place in HTML.
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            // they have no place in HTML
+            c if coreward_input::commands(c) && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn escape(text: &str) -> String {
             '|' | '\\' | '`' | '*' | '[' | ']' => out.extend(['\\', c]),
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
-            c if c.is_control() => out.push(' '),
+            c if coreward_input::commands(c) => out.push(' '),
             c => out.push(c),
         }
     }

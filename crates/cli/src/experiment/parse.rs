@@ -28,6 +28,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     source.count("variant", raw.variant.len(), 1)?;
     source.count("case", raw.case.len(), 0)?;
     source.count("ablation", raw.ablation.len(), 0)?;
+    source.line(&raw.name, "name")?;
     source.labels("a side", std::iter::once(&raw.baseline).chain(&raw.variant).map(|side| &side.label))?;
     source.labels("a case", raw.case.iter().map(|case| &case.label))?;
     source.labels("an ablation", raw.ablation.iter().map(|ablation| &ablation.label))?;
@@ -43,7 +44,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     let cases = source.cases(&mut raw)?;
     Ok(Experiment {
         machine: source.named("machine", raw.machine),
-        name: raw.name,
+        name: raw.name.into_inner(),
         title: raw.title,
         source: raw.source,
         description: raw.description,

@@ -9,7 +9,7 @@ use toml::Spanned;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawExperiment {
-    pub(super) name: String,
+    pub(super) name: Spanned<String>,
     pub(super) title: Option<String>,
     pub(super) description: Option<String>,
     pub(super) source: Option<String>,

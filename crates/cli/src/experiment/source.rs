@@ -17,13 +17,13 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn line(&self, span: &Range<usize>) -> usize {
+    fn line_number(&self, span: &Range<usize>) -> usize {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 
     fn place(&self, span: Option<Range<usize>>) -> String {
-        span.map_or_else(|| self.path.to_owned(), |span| format!("{}:{}", self.path, self.line(&span)))
+        span.map_or_else(|| self.path.to_owned(), |span| format!("{}:{}", self.path, self.line_number(&span)))
     }
 
     pub(super) fn error(&self, span: Option<Range<usize>>, field: &str, what: &str) -> ExperimentError {
@@ -74,6 +74,17 @@ impl Source<'_> {
         })
     }
 
+    /// A name is part of a line.
+    pub(super) fn line(&self, text: &Spanned<String>, field: &str) -> Result<(), ExperimentError> {
+        match text.get_ref().chars().find(|c| coreward_input::commands(*c)) {
+            None => Ok(()),
+            Some(c) => {
+                let what = format!("U+{:04X} stands in it, allowed are characters that print", u32::from(c));
+                Err(self.at(text, field, &what))
+            }
+        }
+    }
+
     /// Each `what` (a side, a case) has a label of its own.
     pub(super) fn labels<'a>(
         &self,
@@ -85,6 +96,7 @@ impl Source<'_> {
             if label.get_ref().trim().is_empty() {
                 return Err(self.at(label, "label", &format!("{what} needs a label")));
             }
+            self.line(label, "label")?;
             if !seen.insert(label.get_ref()) {
                 let another = what.rsplit(' ').next().unwrap_or(what);
                 let message = format!("`{}` is the label of another {another} too", label.get_ref());

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use coreward_input::printable_json;
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use rustix::io::Errno;
 
@@ -239,8 +240,8 @@ fn replace(file: &File, path: PathBuf) -> io::Result<()> {
     name.rename(&path)
 }
 
-/// Prints a value as JSON, indented, with a newline at the end.
+/// Prints a value as JSON, indented, with a newline at the end. A terminal shows all of it as it is.
 pub(crate) fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)?;
-    Ok(writeln!(out, "{text}")?)
+    Ok(writeln!(out, "{}", printable_json(&text))?)
 }

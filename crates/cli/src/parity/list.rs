@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use coreward_input::printable;
 use coreward_parity::{Outcome, Reader, Record};
 use serde_json::{Value, json};
 
@@ -61,9 +62,7 @@ fn is_wanted(which: Listed, outcome: &Outcome) -> bool {
 /// A task's name and number.
 pub(super) fn task_name(comm: &[u8; 16], pid: i32) -> String {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
-    let name: String =
-        String::from_utf8_lossy(&comm[..end]).chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    format!("{name}/{pid}")
+    format!("{}/{pid}", printable(&String::from_utf8_lossy(&comm[..end])))
 }
 
 fn subject(record: &Record) -> String {

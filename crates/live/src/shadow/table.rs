@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use coreward_input::printable;
+
 use super::Counted;
 use super::args::By;
 use super::count::{DISTANCES, KINDS, Moves, mean, percent};
@@ -88,7 +90,8 @@ pub(super) fn render(named: &cli::Policy, elapsed: Duration, counted: &Counted, 
             let nets = (1..=DISTANCES.len()).map(|d| format!("{:>9}", net(&s.added, &s.avoided, d)));
             let _ = writeln!(
                 out,
-                "{name:<44}{:>12}{:>11}{}",
+                "{:<44}{:>12}{:>11}{}",
+                printable(name),
                 s.decisions,
                 share(s.elsewhere, s.decisions),
                 nets.collect::<String>()
@@ -113,11 +116,13 @@ mod tests {
             added: [25, 2, 0, 0, 0],
             ..Counts::default()
         };
-        counted.shares =
-            vec![("hackbench".into(), Share { decisions: 200, elsewhere: 30, ..Share::default() })];
         let named =
             cli::Policy { profile: "linux-6.12".into(), sched_feat: vec!["NO_WA_IDLE".into()], set: vec![] };
-        let text = render(&named, Duration::from_secs(2), &counted, Some(By::Comm));
+        let mut text_of = |comm: &str| {
+            counted.shares = vec![(comm.into(), Share { decisions: 200, elsewhere: 30, ..Share::default() })];
+            render(&named, Duration::from_secs(2), &counted, Some(By::Comm))
+        };
+        let text = text_of("hackbench");
         let words = |row: &str| {
             let line = text.lines().find(|l| l.starts_with(row)).unwrap();
             line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
@@ -125,6 +130,9 @@ mod tests {
         assert!(text.starts_with("the kernel against linux-6.12 NO_WA_IDLE, 2.0 s"));
         assert_eq!(words("wakeup"), ["wakeup", "200", "100", "15.0", "%", "+2", "-25", "0", "-2"]);
         assert_eq!(words("fork"), ["fork", "0", "0", "-", "0", "0", "0", "0"]);
+        // any task may call itself anything
+        let renamed = text_of("\u{1b}[2J");
+        assert!(renamed.contains("\n\\u{1b}[2J ") && !renamed.contains('\u{1b}'), "{renamed}");
         assert_eq!(words("hackbench"), ["hackbench", "200", "15.0", "%", "0", "0", "0", "0"]);
     }
 }
