@@ -2,6 +2,7 @@
 # make demo: build, and run the first experiment.
 # make check: all tests, short runs of make parity and make faults among them.
 # make bench: the engine's speed.
+# make bindings: the Rust side of policy/, in crates/policy/src/generated.
 # make record: coreward-record, beside target/release/coreward.
 # make live: coreward-live, the sched_ext scheduler and its shadow, likewise.
 # make parity: kernels' decisions, recorded in guests, against the policy's.
@@ -32,6 +33,9 @@ check:
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
 	$(MAKE) -C bpf check
+	cd crates/bindings && $(CARGO) fmt --check
+	cd crates/bindings && $(CARGO) clippy --locked -- -D warnings
+	cd crates/bindings && $(CARGO) run --locked -q -- --check
 	$(CARGO) test --locked --workspace
 	python3 vm/tests/test_vm.py
 	rm -rf target/captures
@@ -44,6 +48,10 @@ check:
 	vm/kernels --kernel 6.18
 	vm/faults --short --test kill --test weights
 	vm/faults --short --kernel 6.18 --test hotplug
+
+bindings:
+	@sh scripts/setup.sh bindings
+	cd crates/bindings && $(CARGO) run --locked -q
 
 record:
 	@sh scripts/setup.sh record
@@ -88,4 +96,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check bench record live parity bench-live faults effects kernels observe fidelity fuzz
+.PHONY: help demo check bench bindings record live parity bench-live faults effects kernels observe fidelity fuzz

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The policy as a native library: one exported symbol for each entry point,
- * and what a binding needs to check that it sees the structures as C does.
- */
-#include "balance/newidle.h"
-#include "balance/nohz.h"
-#include "balance/outcome.h"
-#include "track/pelt.h"
-#include "balance/periodic.h"
-#include "queue/preempt.h"
-#include "track/process.h"
-#include "track/runnable_load.h"
-#include "wakeup/wakeup.h"
+/* The entry points of native.h. */
+#include "native.h"
 
 void cw_update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bool running)
 {
@@ -160,8 +149,9 @@ s32 cw_sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_balance *en
 	return sched_balance_find_src_rq(sys, env, group, d);
 }
 
-u32 cw_detach_task_step(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
-			const struct cw_cpumask *cpus_ptr, bool running)
+enum cw_detach cw_detach_task_step(struct cw_sys *sys, struct cw_balance *env,
+				   const struct cw_task *p, const struct cw_cpumask *cpus_ptr,
+				   bool running)
 {
 	return detach_task_step(sys, env, p, cpus_ptr, running);
 }
@@ -172,7 +162,7 @@ bool cw_can_migrate_task(struct cw_sys *sys, struct cw_balance *env, const struc
 	return can_migrate_task(sys, env, p, cpus_ptr, running);
 }
 
-u32 cw_balance_next_step(struct cw_sys *sys, struct cw_balance *env)
+enum cw_balance_step cw_balance_next_step(struct cw_sys *sys, struct cw_balance *env)
 {
 	return balance_next_step(sys, env);
 }
@@ -358,99 +348,4 @@ bool cw_wakeup_preempt_fair(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 			    u32 wake_flags, bool pending, u64 now, struct cw_queue_decision *d)
 {
 	return wakeup_preempt_fair(sys, cfs_rq, pse, waiting, wake_flags, pending, now, d);
-}
-
-static const char *const queue_reason_names[] = {
-#define CW_QUEUE_REASON_NAME(name, text) #name,
-	CW_QUEUE_REASONS(CW_QUEUE_REASON_NAME)
-};
-
-static const char *const queue_reason_texts[] = {
-#define CW_QUEUE_REASON_TEXT(name, text) text,
-	CW_QUEUE_REASONS(CW_QUEUE_REASON_TEXT)
-};
-
-u32 cw_nr_queue_reasons(void)
-{
-	return CW_NR_QUEUE_REASONS;
-}
-
-const char *cw_queue_reason_name(u32 reason)
-{
-	return reason < CW_NR_QUEUE_REASONS ? queue_reason_names[reason] : "?";
-}
-
-const char *cw_queue_reason_text(u32 reason)
-{
-	return reason < CW_NR_QUEUE_REASONS ? queue_reason_texts[reason] : "?";
-}
-
-static const char *const reason_names[] = {
-#define CW_REASON_NAME(name, text) #name,
-	CW_REASONS(CW_REASON_NAME)
-};
-
-static const char *const reason_texts[] = {
-#define CW_REASON_TEXT(name, text) text,
-	CW_REASONS(CW_REASON_TEXT)
-};
-
-u32 cw_nr_reasons(void)
-{
-	return CW_NR_REASONS;
-}
-
-const char *cw_reason_name(u32 reason)
-{
-	return reason < CW_NR_REASONS ? reason_names[reason] : "?";
-}
-
-const char *cw_reason_text(u32 reason)
-{
-	return reason < CW_NR_REASONS ? reason_texts[reason] : "?";
-}
-
-/* Sizes in the order in which the binding lists its mirrors; 0 ends the list. */
-u64 cw_sizeof(u32 i)
-{
-	static const u64 sizes[] = {
-		sizeof(struct cw_cpumask),  sizeof(struct cw_avg),	sizeof(struct cw_removed),
-		sizeof(struct cw_cfs_rq),   sizeof(struct cw_domain),	sizeof(struct cw_group),
-		sizeof(struct cw_llc),	    sizeof(struct cw_cpu_sd),	sizeof(struct cw_cpu),
-		sizeof(struct cw_task),	    sizeof(struct cw_wakeup),	sizeof(struct cw_decision),
-		sizeof(struct cw_sg_stats), sizeof(struct cw_sd_stats), sizeof(struct cw_balance),
-		sizeof(struct cw_newidle),  sizeof(struct cw_periodic), sizeof(struct cw_runtime),
-		sizeof(struct cw_process),  sizeof(struct cw_sys),
-	};
-
-	return i < sizeof(sizes) / sizeof(sizes[0]) ? sizes[i] : 0;
-}
-
-/* Offsets of the last field of each structure, in the same order: catches a swapped field. */
-u64 cw_last_offset(u32 i)
-{
-	static const u64 offsets[] = {
-		0,
-		__builtin_offsetof(struct cw_avg, util_est),
-		__builtin_offsetof(struct cw_removed, nr),
-		__builtin_offsetof(struct cw_cfs_rq, h_load),
-		__builtin_offsetof(struct cw_domain, nr_idle_scan),
-		__builtin_offsetof(struct cw_group, next_update),
-		__builtin_offsetof(struct cw_llc, bytes),
-		__builtin_offsetof(struct cw_cpu_sd, local_group),
-		__builtin_offsetof(struct cw_cpu, removed),
-		__builtin_offsetof(struct cw_task, avg),
-		__builtin_offsetof(struct cw_wakeup, now),
-		__builtin_offsetof(struct cw_decision, groups_scanned),
-		__builtin_offsetof(struct cw_sg_stats, pad),
-		__builtin_offsetof(struct cw_sd_stats, candidate),
-		__builtin_offsetof(struct cw_balance, sds),
-		__builtin_offsetof(struct cw_newidle, stop),
-		__builtin_offsetof(struct cw_periodic, next_balance),
-		__builtin_offsetof(struct cw_runtime, epoch),
-		__builtin_offsetof(struct cw_process, runtime),
-		__builtin_offsetof(struct cw_sys, runnable_load),
-	};
-
-	return i < sizeof(offsets) / sizeof(offsets[0]) ? offsets[i] : 0;
 }

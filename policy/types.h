@@ -266,56 +266,19 @@ struct cw_wakeup {
 	u64 now;
 };
 
-/*
- * Why a CPU was chosen. X(name, text): the text is what reports print.
- * Order is part of the record's format: append only.
- */
-#define CW_REASONS(X)                                                          \
-	X(NONE, "none")                                                        \
-	X(BIAS_PREV, "bias-prev: previous CPU idle or with spare capacity")    \
-	X(TARGET_IDLE, "target idle")                                          \
-	X(PREV_IDLE, "previous CPU idle")                                      \
-	X(PERCPU_KTHREAD, "stacked with a per-CPU kthread")                    \
-	X(RECENT_IDLE, "recently used CPU idle")                               \
-	X(ASYM_IDLE_FITS, "idle CPU that fits (asymmetric capacity)")          \
-	X(ASYM_IDLE_BIGGEST, "idle CPU of most capacity")                      \
-	X(IDLE_CORE, "idle core")                                              \
-	X(IDLE_SMT, "idle SMT sibling")                                        \
-	X(IDLE_CPU, "idle CPU by scan")                                        \
-	X(BIAS_PREV_BUSY, "bias-prev: nothing idle, previous CPU")             \
-	X(TARGET_BUSY, "nothing idle, target")                                 \
-	X(CURRENT_CPU, "waker's CPU asked for")                                \
-	X(SLOW_PATH, "idlest CPU of the idlest group")                         \
-	X(SLOW_PATH_LOCAL, "local group kept")                                 \
-	X(CLUSTER_IDLE, "idle CPU of the target's cluster")                    \
-	X(BALANCE_PULL, "busiest queue found")                                 \
-	X(BALANCE_BALANCED, "balanced")                                        \
-	X(BALANCE_NOT_MINE, "another CPU of the group balances")               \
-	X(SYNC_WAKER, "waker about to sleep")
-
+/* Why a CPU was chosen. */
 enum cw_reason {
-#define CW_REASON_ENUM(name, text) CW_REASON_##name,
-	CW_REASONS(CW_REASON_ENUM)
-#undef CW_REASON_ENUM
+#define REASON(name, text) CW_REASON_##name,
+#include "reasons.def"
+#undef REASON
 	CW_NR_REASONS
 };
 
 /* What kept a rule from acting, or which rule chose the target: bits of cw_decision.notes. */
 enum cw_note {
-	CW_NOTE_WA_IDLE = 1 << 0, /* wake_affine: by WA_IDLE */
-	CW_NOTE_WA_WEIGHT = 1 << 1, /* wake_affine: by WA_WEIGHT */
-	CW_NOTE_WAKE_WIDE = 1 << 2, /* wake_affine not tried: wake_wide */
-	CW_NOTE_SIS_UTIL_STOP = 1 << 3, /* scan not started: nr_idle_scan is 0 */
-	CW_NOTE_SCAN_LIMIT = 1 << 4, /* scan ended by its limit */
-	CW_NOTE_NO_FIT = 1 << 5, /* an idle candidate was refused: capacity does not fit */
-	CW_NOTE_AFFINITY = 1 << 6, /* a candidate was refused: not in cpus_ptr */
-	CW_NOTE_BIAS_NO_CACHE = 1 << 7, /* WAKEUP_BIAS_PREV: prev shares no cache with target */
-	CW_NOTE_BIAS_NO_SPARE = 1 << 8, /* WAKEUP_BIAS_PREV: prev neither idle nor with spare capacity */
-	CW_NOTE_WAKE_AFFINE_TRIED = 1 << 9,
-	CW_NOTE_WAKE_CAP = 1 << 10, /* wake_affine not tried: a CPU is too small for the task */
-	CW_NOTE_CACHE_CPU = 1 << 11, /* CACHE_AWARE_WAKEUP: cache_cpu stands in for prev_cpu */
-	CW_NOTE_CACHE_CROWDED = 1 << 12, /* CACHE_AWARE_WAKEUP: not so, its LLC is crowded */
-	CW_NOTE_CACHE_NODE = 1 << 13, /* CACHE_AWARE_WAKEUP: not so, prev_cpu is on the node */
+#define NOTE(name, bit, text) CW_NOTE_##name = 1 << bit,
+#include "notes.def"
+#undef NOTE
 };
 
 /* The decision record: the one account of a decision that every host and report uses. */

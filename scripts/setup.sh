@@ -3,6 +3,7 @@
 # Sees that the tools are there that a purpose needs:
 #   setup.sh build    building coreward
 #   setup.sh check    all tests, a short run of kernels under QEMU included
+#   setup.sh bindings  generating the Rust side of policy/
 #   setup.sh record   building the recorder of decisions
 #   setup.sh live     building the sched_ext scheduler
 #   setup.sh vm       booting kernels under QEMU
@@ -19,9 +20,9 @@ QEMU_MAJOR=10
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 case "${1:-}" in
-build | check | record | live | vm | parity | bench-live) purpose=$1 ;;
+build | check | bindings | record | live | vm | parity | bench-live) purpose=$1 ;;
 *)
-	echo "usage: setup.sh build|check|record|live|vm|parity|bench-live" >&2
+	echo "usage: setup.sh build|check|bindings|record|live|vm|parity|bench-live" >&2
 	exit 1
 	;;
 esac
@@ -70,6 +71,13 @@ missing_to_lint() {
 	have_clippy || echo "rust-clippy clippy (cargo clippy)"
 }
 
+# bindgen loads libclang.
+missing_to_bind() {
+	missing_to_build
+	have_rustfmt || echo "rustfmt rustfmt"
+	have clang-19 || echo "clang-19 libclang 19"
+}
+
 missing_to_record() {
 	have cc || echo "gcc a C compiler (cc)"
 	have_libc_headers || echo "libc6-dev the headers of the C library"
@@ -116,6 +124,7 @@ missing_for_arm64() {
 missing() {
 	case $purpose in
 	build) missing_to_build ;;
+	bindings) missing_to_bind ;;
 	record) missing_to_record ;;
 	live) missing_live ;;
 	vm) missing_to_boot ;;

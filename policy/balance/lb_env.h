@@ -34,11 +34,11 @@ enum cw_idle_type {
 	CW_NEWLY_IDLE,
 };
 
-/* cw_decision.event of a balance; beyond the wake flags, so that the two cannot be confused. */
+/* cw_decision.event of a balance. */
 enum cw_balance_event {
-	CW_BALANCE_BUSY = 1 << 8,
-	CW_BALANCE_IDLE = 1 << 9,
-	CW_BALANCE_NEWIDLE = 1 << 10,
+#define BALANCE_EVENT(name, bit, text) CW_BALANCE_##name = 1 << bit,
+#include "balance/events.def"
+#undef BALANCE_EVENT
 };
 
 /* The unit of cw_balance.imbalance. */

@@ -34,9 +34,9 @@ static inline void check_eq(const char *file, int line, const char *what, long l
 static inline const char *reason_name(u32 reason)
 {
 	static const char *const names[] = {
-#define NAME(name, text) #name,
-		CW_REASONS(NAME)
-#undef NAME
+#define REASON(name, text) #name,
+#include "reasons.def"
+#undef REASON
 	};
 
 	return reason < CW_NR_REASONS ? names[reason] : "?";
@@ -53,7 +53,7 @@ static inline void check_decision(const char *file, int line, const struct cw_de
 		d->cpu, reason_name(d->reason), cpu, reason_name(reason));
 }
 
-/* The decision is `cpu`, for this reason (a name of CW_REASONS). */
+/* The decision is `cpu`, for this reason (a name of reasons.def). */
 #define EXPECT(d, cpu, reason)                                                 \
 	check_decision(__FILE__, __LINE__, &(d), cpu, CW_REASON_##reason)
 

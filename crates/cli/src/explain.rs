@@ -5,34 +5,12 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use coreward_engine::{Leaving, Trace};
 use coreward_policy::layout::{WF_EXEC, WF_FORK, WF_SYNC};
-use coreward_policy::{Decision, Reason};
+use coreward_policy::{BALANCE_EVENTS, Decision, NOTES, Reason};
 use serde_json::{Value, json};
 
 use crate::cli;
 use crate::output;
 use crate::setup;
-
-/// What the bits of [`Decision::notes`] mean, lowest first: `enum cw_note` of `policy/types.h`.
-const NOTES: [(&str, &str); 14] = [
-    ("WA_IDLE", "wake_affine by WA_IDLE"),
-    ("WA_WEIGHT", "wake_affine by WA_WEIGHT"),
-    ("WAKE_WIDE", "wake_wide: wake_affine not tried"),
-    ("SIS_UTIL_STOP", "SIS_UTIL: no scan"),
-    ("SCAN_LIMIT", "scan ended by its limit"),
-    ("NO_FIT", "a candidate had too little capacity"),
-    ("AFFINITY", "a candidate was not allowed"),
-    ("BIAS_NO_CACHE", "no bias: previous CPU shares no cache with the target"),
-    ("BIAS_NO_SPARE", "no bias: previous CPU has no spare capacity"),
-    ("WAKE_AFFINE_TRIED", "wake_affine tried"),
-    ("WAKE_CAP", "wake_cap: the waker's or the previous CPU is too small"),
-    ("CACHE_CPU", "the LLC that the process prefers stands in for the previous one"),
-    ("CACHE_CROWDED", "the LLC that the process prefers is crowded"),
-    ("CACHE_NODE", "the LLC that the process prefers is not on the preferred node"),
-];
-
-/// What balances are told apart by: `enum cw_balance_event` of `policy/balance/lb_env.h`.
-const BALANCES: [(u32, &str); 3] =
-    [(1 << 8, "periodic balance"), (1 << 9, "idle balance"), (1 << 10, "newidle balance")];
 
 pub(crate) fn run(args: &cli::Explain, out: &mut dyn Write) -> Result<()> {
     let (host, workload) = setup::from_args(&args.simulated)?;
@@ -79,7 +57,7 @@ impl Trace for First<'_> {
 }
 
 fn balance(d: &Decision) -> Option<&'static str> {
-    BALANCES.iter().find(|(event, _)| d.event & event != 0).map(|(_, name)| *name)
+    BALANCE_EVENTS.iter().find(|(event, _)| d.event & event != 0).map(|(_, name)| *name)
 }
 
 /// What kind of placement it is.
@@ -93,8 +71,8 @@ pub(crate) fn placement(d: &Decision) -> &'static str {
 }
 
 /// Name and text of each note of the decision.
-pub(crate) fn notes(d: &Decision) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    NOTES.iter().enumerate().filter(|(bit, _)| d.notes >> bit & 1 == 1).map(|(_, note)| note)
+pub(crate) fn notes(d: &Decision) -> impl Iterator<Item = (&'static str, &'static str)> {
+    NOTES.iter().filter(|(bit, ..)| d.notes & bit != 0).map(|(_, name, text)| (*name, *text))
 }
 
 /// One decision as one line.
@@ -114,7 +92,7 @@ fn sentence(d: &Decision) -> String {
         ),
     };
     let mut because = vec![Reason(d.reason).text().to_owned()];
-    because.extend(notes(d).map(|(_, text)| (*text).to_owned()));
+    because.extend(notes(d).map(|(_, text)| text.to_owned()));
     because.push(format!("{} CPUs and {} groups looked at", d.cpus_scanned, d.groups_scanned));
     format!("{ms} {what}: {}", because.join("; "))
 }
@@ -139,23 +117,9 @@ fn as_json(d: &Decision) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn notes_and_balances_are_those_of_the_policy() {
-        let bits = |text: &str, prefix: &str| -> Vec<(String, u32)> {
-            let lines =
-                text.lines().filter_map(|line| line.trim().strip_prefix(prefix)?.split_once(" = 1 << "));
-            let bit = |rest: &str| rest.split_once(',').and_then(|(bit, _)| bit.parse().ok()).unwrap();
-            lines.map(|(name, rest)| (name.to_owned(), bit(rest))).collect()
-        };
-        let expected: Vec<_> =
-            NOTES.iter().zip(0..).map(|((name, _), bit)| ((*name).to_owned(), bit)).collect();
-        assert_eq!(bits(include_str!("../../../policy/types.h"), "CW_NOTE_"), expected);
-        let events = bits(include_str!("../../../policy/balance/lb_env.h"), "CW_BALANCE_");
-        let names = ["BUSY", "IDLE", "NEWIDLE"].into_iter().zip(&BALANCES);
-        let expected: Vec<_> = names.map(|(name, (event, _))| (name.to_owned(), event.ilog2())).collect();
-        assert_eq!(events, expected);
-    }
+    use coreward_policy::layout::{
+        BALANCE_NEWIDLE, NOTE_WAKE_AFFINE_TRIED, REASON_BALANCE_BALANCED, REASON_BIAS_PREV, WF_TTWU,
+    };
 
     #[test]
     fn a_decision_is_one_line() {
@@ -166,9 +130,9 @@ mod tests {
             prev_cpu: 4,
             target: 1,
             cpu: 4,
-            event: coreward_policy::layout::WF_TTWU,
-            reason: 1,
-            notes: 1 << 9,
+            event: WF_TTWU,
+            reason: REASON_BIAS_PREV,
+            notes: NOTE_WAKE_AFFINE_TRIED,
             cpus_scanned: 0,
             groups_scanned: 0,
         };
@@ -177,8 +141,15 @@ mod tests {
             "1.500000 ms CPU 1: wakeup of task 7, last on CPU 4, target 1, runs on CPU 4: \
              bias-prev: previous CPU idle or with spare capacity; wake_affine tried; 0 CPUs and 0 groups looked at"
         );
-        let balance =
-            Decision { event: 1 << 10, cpu: -1, pid: -1, reason: 18, notes: 0, cpus_scanned: 3, ..wakeup };
+        let balance = Decision {
+            event: BALANCE_NEWIDLE,
+            cpu: -1,
+            pid: -1,
+            reason: REASON_BALANCE_BALANCED,
+            notes: 0,
+            cpus_scanned: 3,
+            ..wakeup
+        };
         assert_eq!(
             sentence(&balance),
             "1.500000 ms CPU 1: newidle balance, pulls nothing: balanced; 3 CPUs and 0 groups looked at"

@@ -3,8 +3,7 @@
 use crate::contention::Distance;
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
-use coreward_policy::queue::QueueDecision;
-use coreward_policy::{Decision, Reason};
+use coreward_policy::{Decision, QueueDecision, Reason};
 
 /// Where CPU time goes besides the tasks' own work, in ns; one line a mechanism.
 #[derive(Clone, Copy, Debug, Default)]

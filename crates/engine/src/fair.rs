@@ -1,7 +1,8 @@
 //! The fair class at each step of a task's life: what the policy's queue has to be told.
 
 use crate::sim::Simulation;
-use coreward_policy::queue::{ENQUEUE_INITIAL, ENQUEUE_WAKEUP, Entity};
+use coreward_policy::Entity;
+use coreward_policy::layout::{ENQUEUE_INITIAL, ENQUEUE_WAKEUP};
 
 /// Why a task comes to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use crate::cache::Residence;
 use crate::segment::Work;
-use coreward_policy::Task as PolicyTask;
 use coreward_policy::layout::NUMA_NO_NODE;
-use coreward_policy::queue::{Entity, task_weight};
+use coreward_policy::queue::task_weight;
+use coreward_policy::{Entity, Task as PolicyTask};
 use coreward_workload::Op;
 
 /// Depth of nested [`Op::Repeat`] that a program may have.

@@ -1,7 +1,6 @@
 //! One CPU's fair queue: the policy's view of it, and the entities that wait, in order.
 
-use coreward_policy::Sys;
-use coreward_policy::queue::{Entity, FairRq, QueueDecision, Waiting};
+use coreward_policy::{Entity, FairRq, QueueDecision, Sys, Waiting};
 
 /// The queue of one CPU. The running entity is in [`FairRq::curr`], the others here.
 #[derive(Default)]
@@ -140,7 +139,7 @@ mod tests {
                 queue.enqueue(&sys, &mut se, 0);
                 // elsewhere than where it was placed
                 queue.dequeue(&sys, &mut se, false);
-                se.flags |= coreward_policy::queue::se::ON_RQ;
+                se.flags |= coreward_policy::layout::SE_ON_RQ;
                 (se.vruntime, se.deadline) = (*v, v + d);
                 entities.push(se);
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use coreward_machine::CpuSet;
-use coreward_policy::layout::{GROUP_TYPES, MIGRATION_TYPES, WF_EXEC, WF_FORK, WF_SYNC};
-use coreward_policy::{CpuMask, Decision, NR_TUNABLES, Reason, System, Task};
+use coreward_policy::layout::{WF_EXEC, WF_FORK, WF_SYNC};
+use coreward_policy::{CpuMask, Decision, GROUP_TYPES, MIGRATION_TYPES, NR_TUNABLES, Reason, System, Task};
 
 use crate::format::{PLACEMENT_IN_TASK, Queue, TASK_EXITING};
 use crate::kernel;

@@ -1,6 +1,6 @@
 //! Features, tunables, and the kernel versions that a set of them stands for.
 
-include!(concat!(env!("OUT_DIR"), "/features.rs"));
+use crate::generated::tables::{FEATURES, NR_TUNABLES, PROFILES, TUNABLES};
 
 /// One `FEATURE` line of `policy/features.def`.
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +40,7 @@ pub struct Profile {
 
 impl Profile {
     /// The names, oldest kernel first.
-    pub const ALL: [&'static str; 9] = [
-        "linux-4.8",
-        "linux-5.5",
-        "linux-5.10",
-        "linux-6.1",
-        "linux-6.5",
-        "linux-6.8",
-        "linux-6.12",
-        "linux-6.18",
-        "linux-7.3",
-    ];
+    pub const ALL: [&'static str; PROFILES.len()] = PROFILES;
 
     /// The profile that is meant when none is named.
     pub const DEFAULT: Profile = Profile { index: 6 };

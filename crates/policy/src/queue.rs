@@ -1,140 +1,8 @@
 //! One CPU's fair queue (`policy/queue/`).
 
-use crate::layout::Sys;
-use std::ffi::{CStr, c_char};
-
-/// `struct cw_entity` of `policy/queue/entity.h`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-#[allow(missing_docs)] // one description is enough: policy/queue/entity.h
-pub struct Entity {
-    pub vruntime: i64,
-    pub deadline: i64,
-    pub vlag: i64,
-    pub vprot: i64,
-    pub slice: u64,
-    pub exec_start: u64,
-    pub sum_exec_runtime: u64,
-    pub prev_sum_exec_runtime: u64,
-    pub weight: u32,
-    pub flags: u32,
-    pub id: i32,
-    pub pad: u32,
-}
-
-/// `struct cw_waiting` of `policy/queue/entity.h`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct Waiting {
-    pub order: i64,
-    pub vruntime: i64,
-    pub weight: u32,
-    pub id: i32,
-}
-
-/// `struct cw_fair_rq` of `policy/queue/entity.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct FairRq {
-    pub curr: Entity,
-    pub zero_vruntime: i64,
-    pub sum_w_vruntime: i64,
-    pub sum_weight: i64,
-    pub min_slice: u64,
-    pub max_slice: u64,
-    pub min_vruntime: i64,
-    pub leftmost: i64,
-    pub nr_waiting: u32,
-    pub load_shift: u32,
-    pub next: i32,
-    pub last: i32,
-    pub skip: i32,
-    pub pad: u32,
-    pub next_deadline: i64,
-    pub next_slice: u64,
-}
-
-/// `struct cw_queue_decision` of `policy/queue/reasons.h`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct QueueDecision {
-    pub now: u64,
-    pub event: u32,
-    pub reason: u32,
-    pub curr: i32,
-    pub id: i32,
-    pub picked: i32,
-    pub preempts: u32,
-}
-
-/// `enum cw_entity_flag`, by name.
-#[allow(missing_docs)]
-pub mod se {
-    pub const ON_RQ: u32 = 1 << 0;
-    pub const DELAYED: u32 = 1 << 1;
-    pub const REL_DEADLINE: u32 = 1 << 2;
-    pub const CUSTOM_SLICE: u32 = 1 << 3;
-    pub const IDLE: u32 = 1 << 4;
-    pub const BATCH: u32 = 1 << 5;
-    pub const GROUP: u32 = 1 << 6;
-    pub const REL_VRUNTIME: u32 = 1 << 7;
-}
-
-/// `CW_NO_ENTITY`.
-pub const NO_ENTITY: i32 = -1;
-/// `enum cw_enqueue`: it slept.
-pub const ENQUEUE_WAKEUP: u32 = 1 << 0;
-/// `enum cw_enqueue`: it is new.
-pub const ENQUEUE_INITIAL: u32 = 1 << 1;
-
-unsafe extern "C" {
-    fn cw_fair_rq_init(rq: *mut FairRq);
-    fn cw_task_weight(nice: i32, idle: bool) -> u32;
-    fn cw_entity_order(sys: *const Sys, se: *const Entity) -> i64;
-    fn cw_avg_vruntime(rq: *const FairRq) -> i64;
-    fn cw_vruntime_eligible(rq: *const FairRq, vruntime: i64) -> bool;
-    fn cw_update_zero_vruntime(rq: *mut FairRq);
-    fn cw_update_min_vruntime(rq: *mut FairRq);
-    fn cw_update_curr(sys: *const Sys, rq: *mut FairRq, now: u64) -> bool;
-    fn cw_task_fork_fair(sys: *const Sys, rq: *const FairRq, se: *mut Entity);
-    fn cw_migrate_task_rq_fair(sys: *const Sys, rq: *const FairRq, se: *mut Entity);
-    fn cw_enqueue_entity(sys: *const Sys, rq: *mut FairRq, se: *mut Entity, why: u32);
-    fn cw_dequeue_entity(
-        sys: *const Sys,
-        rq: *mut FairRq,
-        se: *mut Entity,
-        sleep: bool,
-        may_delay: bool,
-    ) -> bool;
-    fn cw_requeue_delayed_entity(sys: *const Sys, rq: *mut FairRq, se: *mut Entity) -> bool;
-    fn cw_reweight_entity(sys: *const Sys, rq: *mut FairRq, se: *mut Entity, weight: u32);
-    fn cw_set_next_entity(sys: *const Sys, rq: *mut FairRq, se: *const Entity, now: u64);
-    fn cw_put_prev_entity(rq: *mut FairRq, se: *mut Entity);
-    fn cw_entity_tick(sys: *const Sys, rq: *mut FairRq) -> bool;
-    fn cw_yield_task_fair(sys: *const Sys, rq: *mut FairRq);
-    fn cw_pick_next_entity(
-        sys: *const Sys,
-        rq: *const FairRq,
-        waiting: *const Waiting,
-        d: *mut QueueDecision,
-    ) -> i32;
-    fn cw_wakeup_preempt_fair(
-        sys: *const Sys,
-        rq: *mut FairRq,
-        pse: *const Entity,
-        waiting: *const Waiting,
-        wake_flags: u32,
-        pending: bool,
-        now: u64,
-        d: *mut QueueDecision,
-    ) -> bool;
-    fn cw_nr_queue_reasons() -> u32;
-    fn cw_queue_reason_name(reason: u32) -> *const c_char;
-    fn cw_queue_reason_text(reason: u32) -> *const c_char;
-}
+use crate::generated::native::*;
+use crate::generated::tables::QUEUE_REASONS;
+use crate::layout::{Entity, FairRq, QueueDecision, SE_ON_RQ, Sys, Waiting};
 
 /// The weight of a task; a nice value out of range counts as the nearest that is in range.
 pub fn task_weight(nice: i8, idle: bool) -> u32 {
@@ -168,7 +36,7 @@ impl Default for FairRq {
 impl FairRq {
     /// Does the running entity compete with those that wait?
     pub fn curr_competes(&self) -> bool {
-        self.curr.weight != 0 && self.curr.flags & se::ON_RQ != 0
+        self.curr.weight != 0 && self.curr.flags & SE_ON_RQ != 0
     }
 
     /// Entities that wait or run.
@@ -310,19 +178,16 @@ impl FairRq {
 impl QueueDecision {
     /// How many reasons there are.
     pub fn nr_reasons() -> u32 {
-        // SAFETY: returns a constant.
-        unsafe { cw_nr_queue_reasons() }
+        QUEUE_REASONS.len() as u32
     }
 
-    /// The name of its reason, as in `policy/queue/reasons.h`.
+    /// The name of its reason, as in `policy/queue/reasons.def`.
     pub fn reason_name(&self) -> &'static str {
-        // SAFETY: a NUL-terminated constant of ASCII.
-        unsafe { CStr::from_ptr(cw_queue_reason_name(self.reason)) }.to_str().unwrap_or("?")
+        QUEUE_REASONS.get(self.reason as usize).map_or("?", |(name, _)| name)
     }
 
     /// Its reason as reports print it.
     pub fn reason_text(&self) -> &'static str {
-        // SAFETY: as above.
-        unsafe { CStr::from_ptr(cw_queue_reason_text(self.reason)) }.to_str().unwrap_or("?")
+        QUEUE_REASONS.get(self.reason as usize).map_or("?", |(_, text)| text)
     }
 }

@@ -1,87 +1,12 @@
 //! A machine's policy state and the decisions on it.
 
-use crate::layout::{Avg, Balance, Cpu, CpuMask, Decision, Newidle, Periodic, Process, Sys, Task, Wakeup};
-use crate::profile::{Feature, Tunable};
+use crate::generated::native::*;
+use crate::generated::tables::{Feature, REASONS, Tunable};
+use crate::layout::{
+    Avg, Balance, BalanceStep, CpuMask, Decision, Detach, Newidle, Periodic, Process, Sys, Task, Wakeup,
+};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-use std::ffi::{CStr, c_char};
 use std::ops::{Deref, DerefMut};
-
-unsafe extern "C" {
-    fn cw_update_load_avg_se(now: u64, p: *mut Task, on_rq: bool, running: bool);
-    fn cw_update_cfs_rq_load_avg(now: u64, rq: *mut Cpu, running: bool) -> bool;
-    fn cw_attach_entity_load_avg(rq: *mut Cpu, p: *mut Task);
-    fn cw_detach_entity_load_avg(rq: *mut Cpu, p: *const Task);
-    fn cw_remove_entity_load_avg(rq: *mut Cpu, p: *mut Task);
-    fn cw_update_runnable_load(sys: *mut Sys, now: u64, cpu: i32);
-    fn cw_enqueue_runnable_load(sys: *mut Sys, cpu: i32, p: *const Task);
-    fn cw_dequeue_runnable_load(sys: *mut Sys, cpu: i32, p: *const Task);
-    fn cw_init_entity_runnable_average(p: *mut Task);
-    fn cw_post_init_entity_util_avg(rq: *const Cpu, p: *mut Task);
-    fn cw_update_rq_clock_pelt(pelt: u64, task: u64, delta: u64, capacity: u32, idle: bool) -> u64;
-    fn cw_util_est_enqueue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
-    fn cw_util_est_dequeue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
-    fn cw_note_sync_sleep(p: *mut Task, sync_at: u64, now: u64);
-    fn cw_util_est_update(sys: *const Sys, rq: *const Cpu, p: *mut Task);
-    fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
-    fn cw_process_init(sys: *const Sys, process: *mut Process, now: u64);
-    fn cw_account_process(sys: *mut Sys, process: *mut Process, cpu: i32, delta: u64, now: u64);
-    fn cw_process_tick(sys: *const Sys, process: *mut Process, now: u64) -> bool;
-    fn cw_process_find_llc(sys: *mut Sys, process: *mut Process, cpu: i32, nr_running: u32, now: u64)
-    -> bool;
-    fn cw_task_cache_cpu(p: *mut Task, process: *const Process);
-    fn cw_update_idle_core(sys: *mut Sys, cpu: i32);
-    fn cw_update_avg_idle(sys: *mut Sys, cpu: i32, now: u64);
-    fn cw_update_misfit_status(sys: *mut Sys, p: *const Task, cpu: i32);
-    fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
-    fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
-    fn cw_sched_balance_find_src_group(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32;
-    fn cw_sched_balance_find_src_rq(sys: *mut Sys, env: *const Balance, group: u32, d: *mut Decision) -> i32;
-    fn cw_detach_task_step(
-        sys: *mut Sys,
-        env: *mut Balance,
-        p: *const Task,
-        cpus_ptr: *const CpuMask,
-        running: bool,
-    ) -> u32;
-    fn cw_can_migrate_task(
-        sys: *mut Sys,
-        env: *mut Balance,
-        p: *const Task,
-        cpus_ptr: *const CpuMask,
-        running: bool,
-    ) -> bool;
-    fn cw_balance_next_step(sys: *mut Sys, env: *mut Balance) -> u32;
-    fn cw_balance_done(sys: *mut Sys, env: *mut Balance, moved: u32, curr_allowed: bool) -> bool;
-    fn cw_active_balance_begin(
-        sys: *mut Sys,
-        env: *mut Balance,
-        src_cpu: i32,
-        dst_cpu: i32,
-        for_llc: bool,
-        now: u64,
-    ) -> bool;
-    fn cw_active_balance_done(sys: *mut Sys, env: *const Balance, moved: bool);
-    fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64, random: u32) -> bool;
-    fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle, now: u64) -> u32;
-    fn cw_newidle_account(
-        sys: *mut Sys,
-        walk: *mut Newidle,
-        cost: u64,
-        moved: u32,
-        may_go_on: bool,
-        now: u64,
-    );
-    fn cw_newidle_end(sys: *mut Sys, walk: *const Newidle) -> bool;
-    fn cw_periodic_begin(sys: *mut Sys, walk: *mut Periodic, cpu: i32, idle: u32, now: u64);
-    fn cw_periodic_next(sys: *mut Sys, walk: *mut Periodic) -> u32;
-    fn cw_periodic_account(sys: *mut Sys, walk: *mut Periodic, moved: u32, may_go_on: bool);
-    fn cw_periodic_end(sys: *mut Sys, walk: *const Periodic);
-    fn cw_nohz_balancer_kick(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask) -> bool;
-    fn cw_find_new_ilb(sys: *mut Sys, nohz_idle: *const CpuMask, cpu: i32) -> i32;
-    fn cw_nr_reasons() -> u32;
-    fn cw_reason_name(reason: u32) -> *const c_char;
-    fn cw_reason_text(reason: u32) -> *const c_char;
-}
 
 /// The policy's view of one machine: owns a [`Sys`], which it dereferences to.
 pub struct System(Box<Sys>);
@@ -246,30 +171,6 @@ impl System {
     }
 }
 
-/// What a host does with one task that it offered to a balance (`policy/balance/detach.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detach {
-    /// Leave it, offer the next.
-    Skip,
-    /// Move it to the balance's destination, offer the next.
-    Take,
-    /// No more.
-    Stop,
-    /// Drop the source's lock, then offer it again.
-    Break,
-}
-
-/// How a balance goes on after the tasks of a source (`policy/balance/detach.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BalanceStep {
-    /// It is over.
-    Done,
-    /// Offer the tasks of the same source again.
-    More,
-    /// Find another source.
-    Redo,
-}
-
 /// Placement of wakeups, forks and execs (`policy/wakeup/wakeup.h`, `policy/wakeup/forkexec.h`).
 impl System {
     /// Chooses a CPU for a task and says why.
@@ -366,12 +267,7 @@ impl System {
         running: bool,
     ) -> Detach {
         // SAFETY: as above.
-        match unsafe { cw_detach_task_step(&mut *self.0, env, p, cpus_ptr, running) } {
-            0 => Detach::Skip,
-            1 => Detach::Take,
-            3 => Detach::Break,
-            _ => Detach::Stop,
-        }
+        unsafe { cw_detach_task_step(&mut *self.0, env, p, cpus_ptr, running) }
     }
 
     /// May the task move to the balance's destination?
@@ -389,11 +285,7 @@ impl System {
     /// All tasks of the source were offered: what next?
     pub fn balance_next_step(&mut self, env: &mut Balance) -> BalanceStep {
         // SAFETY: as above.
-        match unsafe { cw_balance_next_step(&mut *self.0, env) } {
-            1 => BalanceStep::More,
-            2 => BalanceStep::Redo,
-            _ => BalanceStep::Done,
-        }
+        unsafe { cw_balance_next_step(&mut *self.0, env) }
     }
 
     /// Ends the attempt; true if the running task of the source should be moved by force.
@@ -525,26 +417,23 @@ pub struct Reason(pub u32);
 impl Reason {
     /// All reasons, in the order of their codes.
     pub fn all() -> impl Iterator<Item = Reason> {
-        // SAFETY: reads a constant.
-        (0..unsafe { cw_nr_reasons() }).map(Reason)
+        (0..REASONS.len() as u32).map(Reason)
     }
 
-    /// The name, as in `policy/types.h`.
+    /// The name, as in `policy/reasons.def`.
     pub fn name(self) -> &'static str {
-        // SAFETY: C returns a static string for any code.
-        str_of(unsafe { cw_reason_name(self.0) })
+        self.entry().0
     }
 
     /// The text that reports print.
     pub fn text(self) -> &'static str {
-        // SAFETY: as above.
-        str_of(unsafe { cw_reason_text(self.0) })
+        self.entry().1
     }
-}
 
-fn str_of(s: *const c_char) -> &'static str {
-    // SAFETY: only called with the static, NUL-terminated ASCII strings of native.c.
-    unsafe { CStr::from_ptr(s) }.to_str().unwrap_or("?")
+    /// Of a record that a newer policy wrote, a code may be unknown.
+    fn entry(self) -> (&'static str, &'static str) {
+        REASONS.get(self.0 as usize).copied().unwrap_or(("?", "?"))
+    }
 }
 
 /// An average's utilisation estimate without the flag in its top bit.

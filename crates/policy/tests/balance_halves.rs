@@ -1,6 +1,7 @@
 //! The two halves of the search for a source give what the whole gives.
 
-use coreward_policy::layout::{CPU_NEWLY_IDLE, MIGRATION_TYPES, NONE};
+use coreward_policy::MIGRATION_TYPES;
+use coreward_policy::layout::{CPU_NEWLY_IDLE, NONE};
 use coreward_policy::{Balance, CpuMask, CpuSd, Decision, Domain, Group, System};
 
 fn mask(bits: u64) -> CpuMask {

@@ -133,7 +133,7 @@ fn placement_steps(machine: &RecordedMachine, placement: &Placement, outcome: &O
     }
     mark(&mut marks, decision.cpu, "policy");
     mark(&mut marks, head.chosen, "kernel");
-    let mut rule: Vec<_> = notes(decision).map(|(_, text)| (*text).to_owned()).collect();
+    let mut rule: Vec<_> = notes(decision).map(|(_, text)| text.to_owned()).collect();
     if !head.is_slow() {
         rule.insert(0, format!("target: CPU {}", decision.target));
     }
