@@ -8,6 +8,7 @@ use coreward_engine::Settings;
 use coreward_machine::{Partition, RelaxSemantics};
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
+use coreward_state::Options;
 use coreward_workload::Scale;
 
 use crate::parity::Requirement;
@@ -156,12 +157,8 @@ pub(crate) struct Simulated {
     /// The kernel that the policy stands for (see coreward features)
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
-    /// Switch a feature on, or off with NO_ before its name [default: as in the profile]
-    #[arg(long, value_name = "NAME|NO_NAME")]
-    pub(crate) sched_feat: Vec<String>,
-    /// Set a tunable of the policy [default: see coreward features]
-    #[arg(long, value_name = "TUNABLE=VALUE")]
-    pub(crate) set: Vec<Assignment>,
+    #[command(flatten)]
+    pub(crate) options: Options,
     /// Set a cost of the machine [default: as in the machine file]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
@@ -313,12 +310,6 @@ pub(crate) struct Parity {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           conflicts_with_all = ["require", "sched_feat", "set"])]
     pub(crate) explain: Option<u64>,
-    /// What if this feature were on, or off with NO_ before its name [default: as in the file]
-    #[arg(long, value_name = "NAME|NO_NAME")]
-    pub(crate) sched_feat: Vec<String>,
-    /// What if this tunable had another value [default: as in the file]
-    #[arg(long, value_name = "TUNABLE=VALUE")]
-    pub(crate) set: Vec<Assignment>,
     /// Exit with status 1 if less of the stable decisions agree, as in wakeup=99.9,fork=99,exec=99,balance=95
     /// [default: no requirement]
     #[arg(long, value_name = "CLASS=PERCENT", value_delimiter = ',')]
@@ -326,6 +317,8 @@ pub(crate) struct Parity {
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten, next_help_heading = "What if the policy were set otherwise")]
+    pub(crate) what_if: Options,
 }
 
 /// Which decisions are listed.

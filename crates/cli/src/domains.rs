@@ -6,15 +6,15 @@ use anyhow::{Result, bail};
 use coreward_engine::Outcome;
 use coreward_machine::{DomainOptions, Machine, Topology, render_domains, render_schedstat_masks};
 use coreward_policy::Profile;
+use coreward_state::kernel_style;
 use serde_json::{Value, json};
 
 use crate::cli;
 use crate::output;
-use crate::policy;
 use crate::setup::Host;
 
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
-    let kernel = policy::kernel(Profile::named(&args.profile).map_err(anyhow::Error::msg)?);
+    let kernel = kernel_style(Profile::named(&args.profile).map_err(anyhow::Error::msg)?);
     let names = if args.no_sched_cluster { kernel.without_sched_cluster() } else { kernel };
     let machine = Machine::load(&args.machine)?;
     if args.cpu >= machine.nr_cpus() {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
 /// newidle balance at the end of a run (ns), and the `avg_idle` and `max_idle_balance_cost` of
 /// each CPU, which the kernel has in `sched/debug`.
 pub(crate) fn write_state(out: &mut dyn Write, host: &Host, outcome: &Outcome) -> Result<()> {
-    let style = policy::kernel(host.policy.profile);
+    let style = kernel_style(host.policy.profile);
     for (cpu, stat) in outcome.schedstat.iter().enumerate() {
         out.write_all(render_domains(&host.topology, cpu, style).as_bytes())?;
         for (index, domain) in stat.domains.iter().enumerate() {

@@ -1,71 +1,27 @@
 //! A policy as a user names it: a profile and what deviates from it.
 
-use coreward_engine::PolicySettings;
-use coreward_machine::{Costs, KernelStyle};
-use coreward_policy::{
-    FEATURES, NR_TUNABLES, Profile, TUNABLES, Tunable, default_tunables, feature_switch, tunable_index,
-};
+use coreward_machine::Costs;
+use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, TUNABLES};
 
 /// A policy and the costs of the machine that are changed with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) profile: Profile,
-    /// Features that are switched on whatever the profile says; the i-th bit is the i-th of [`FEATURES`].
-    on: u64,
-    /// Features that are switched off, likewise.
-    off: u64,
-    pub(crate) tunables: [i64; NR_TUNABLES],
+    /// What is not as in the profile.
+    pub(crate) changes: Changes,
     /// Costs that do not have the machine's value, in the order in which they were given.
     pub(crate) costs: Vec<(String, u64)>,
-}
-
-/// The kernel version that is part of a profile's name (`linux-6.12`).
-pub(crate) fn kernel(profile: Profile) -> KernelStyle {
-    let (major, minor) = profile.version();
-    KernelStyle::new(major, minor)
 }
 
 impl Policy {
     /// The policy of a profile, unchanged.
     pub(crate) fn new(profile: Profile) -> Policy {
-        Policy { profile, on: 0, off: 0, tunables: default_tunables(), costs: Vec::new() }
-    }
-
-    /// These features, with what was switched.
-    pub(crate) fn switched(&self, features: u64) -> u64 {
-        features & !self.off | self.on
+        Policy { profile, changes: Changes::default(), costs: Vec::new() }
     }
 
     /// What the engine is told.
     pub(crate) fn settings(&self) -> PolicySettings {
-        let features = self.switched(self.profile.features());
-        PolicySettings { features, tunables: self.tunables }
-    }
-
-    /// Switches a feature on, or off with `NO_` before its name, as a write to `sched/features` does.
-    ///
-    /// # Errors
-    /// There is no such feature.
-    pub(crate) fn sched_feat(&mut self, name: &str) -> Result<(), String> {
-        let (bit, on) = feature_switch(name)?;
-        self.on = if on { self.on | bit } else { self.on & !bit };
-        self.off = if on { self.off & !bit } else { self.off | bit };
-        Ok(())
-    }
-
-    /// Sets a tunable.
-    ///
-    /// # Errors
-    /// There is no such tunable, or the value is out of its range.
-    pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<(), String> {
-        let index = tunable_index(name, value)?;
-        self.tunables[index] = value;
-        Ok(())
-    }
-
-    /// Requests a `relax_domain_level`. Whether a machine has it is seen when its domains are built.
-    pub(crate) fn relax_domain_level(&mut self, level: i32) {
-        self.tunables[Tunable::relax_domain_level as usize] = i64::from(level);
+        self.changes.apply(&PolicySettings::new(self.profile))
     }
 
     /// Sets a cost of the machine.
@@ -94,7 +50,7 @@ impl Policy {
 
     /// What is not as in the profile and the machine file.
     pub(crate) fn deviations(&self) -> Vec<String> {
-        let features = self.settings().features;
+        let PolicySettings { features, tunables } = self.settings();
         let changed = features ^ self.profile.features();
         let switched = FEATURES.iter().enumerate().filter(|(i, _)| changed >> i & 1 == 1).map(|(i, f)| {
             let off = features >> i & 1 == 0;
@@ -102,7 +58,7 @@ impl Policy {
         });
         let tunables = TUNABLES
             .iter()
-            .zip(self.tunables)
+            .zip(tunables)
             .filter(|(t, value)| t.default != *value)
             .map(|(t, value)| format!("{}={value}", t.name));
         let costs = self.costs.iter().map(|(name, value)| format!("{name}={value}"));
@@ -118,21 +74,21 @@ mod tests {
     fn deviations_are_what_differs_from_the_profile() {
         let mut policy = Policy::new(Profile::named("linux-6.5").unwrap());
         assert!(policy.deviations().is_empty());
-        policy.sched_feat("NO_SIS_UTIL").unwrap();
-        policy.sched_feat("UTIL_EST").unwrap(); // on already
-        policy.set("nr_migrate", 8).unwrap();
+        policy.changes.sched_feat("NO_SIS_UTIL").unwrap();
+        policy.changes.sched_feat("UTIL_EST").unwrap(); // on already
+        policy.changes.set("nr_migrate", 8).unwrap();
         policy.cost("tick_ns", 0).unwrap();
         policy.cost("tick_ns", 2000).unwrap();
         assert_eq!(policy.deviations(), ["NO_SIS_UTIL", "nr_migrate=8", "tick_ns=2000"]);
-        policy.sched_feat("SIS_UTIL").unwrap();
+        policy.changes.sched_feat("SIS_UTIL").unwrap();
         assert_eq!(policy.deviations(), ["nr_migrate=8", "tick_ns=2000"]);
     }
 
     #[test]
     fn what_was_switched_stays_when_the_profile_changes() {
         let mut policy = Policy::new(Profile::named("linux-6.5").unwrap());
-        policy.sched_feat("UTIL_EST").unwrap(); // on in 6.5, off in 4.8
-        policy.sched_feat("NO_WA_IDLE").unwrap();
+        policy.changes.sched_feat("UTIL_EST").unwrap(); // on in 6.5, off in 4.8
+        policy.changes.sched_feat("NO_WA_IDLE").unwrap();
         policy.profile = Profile::named("linux-4.8").unwrap();
         assert_eq!(policy.deviations(), ["UTIL_EST", "NO_WA_IDLE"]);
     }
@@ -142,7 +98,7 @@ mod tests {
         for name in Profile::ALL {
             let profile = Profile::named(name).unwrap();
             let eevdf = Policy::new(profile).features().any(|f| f == "EEVDF");
-            assert_eq!(eevdf, kernel(profile) >= KernelStyle::new(6, 6), "{name}");
+            assert_eq!(eevdf, profile.version() >= (6, 6), "{name}");
         }
     }
 }

@@ -51,7 +51,7 @@ impl<'a> Report<'a> {
     ) -> Self {
         let policy = &host.policy;
         let counts: Vec<_> = outcome.reasons().collect();
-        let tunables = TUNABLES.iter().zip(policy.tunables);
+        let tunables = TUNABLES.iter().zip(policy.settings().tunables);
         Report {
             machine: &host.machine.name,
             workload: &workload.name,

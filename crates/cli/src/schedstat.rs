@@ -7,13 +7,13 @@ use coreward_engine::{CpuSchedstat, DomainSchedstat, Outcome};
 use coreward_machine::{Domain, KernelStyle};
 use coreward_metrics::schedstat::{self, BalanceCounters, SchedstatCpu, SchedstatDomain, Version};
 use coreward_policy::Profile;
+use coreward_state::kernel_style;
 
-use crate::policy;
 use crate::setup::Host;
 
 /// The version that the profile's kernel writes.
 pub(crate) fn version(profile: Profile) -> Version {
-    let kernel = policy::kernel(profile);
+    let kernel = kernel_style(profile);
     if kernel >= KernelStyle::new(6, 14) {
         Version::V17
     } else if kernel >= KernelStyle::new(6, 10) {

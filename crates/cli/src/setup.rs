@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use coreward_engine::{Outcome, Settings, Simulation, Trace};
-use coreward_machine::{DomainOptions, Machine, Partition, Topology};
+use coreward_machine::{Machine, Partition, Topology};
 use coreward_policy::{Profile, Tunable};
+use coreward_state::domain_options;
 use coreward_workload::Workload;
 
 use crate::cli::Simulated;
-use crate::policy::{self, Policy};
+use crate::policy::Policy;
 
 /// Simulated time after which a run is given up unless the user says otherwise, in s.
 pub(crate) const TIME_LIMIT_S: u64 = 1000;
@@ -46,14 +47,7 @@ impl Host {
         for (name, value) in &policy.costs {
             machine.costs.set(name, *value).map_err(anyhow::Error::msg)?;
         }
-        let names = policy::kernel(policy.profile);
-        let request = policy.tunables[Tunable::relax_domain_level as usize];
-        let options = DomainOptions {
-            // the ranges of the option and of the tunable are within i32
-            relax_domain_level: i32::try_from(request).ok(),
-            relax_semantics: names.relax_semantics(),
-            names,
-        };
+        let options = domain_options(policy.profile, &policy.settings());
         let topology = Topology::partitioned(&machine, &options, partitions)?;
         Ok(Host {
             machine,
@@ -85,17 +79,12 @@ impl Host {
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
     let mut policy = Policy::new(Profile::named(&args.profile).map_err(named("--profile"))?);
-    for feature in &args.sched_feat {
-        policy.sched_feat(feature).map_err(named("--sched-feat"))?;
-    }
-    for set in &args.set {
-        policy.set(&set.name, set.value).map_err(named("--set"))?;
-    }
+    policy.changes = args.options.changes().map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(named("--cost"))?;
     }
     if let Some(level) = args.relax_domain_level {
-        policy.relax_domain_level(level);
+        policy.changes.set_tunable(Tunable::relax_domain_level, level.into());
     }
     let workload = coreward_workload::parse(&args.workload, args.scale)?;
     let machine = Machine::load(&args.machine).context("--machine")?;

@@ -2,10 +2,10 @@
 //! the hold loop (pop the earliest, push it back later) of a bare binary heap with
 //! as many pending events. One line a size; `make bench` prints them.
 
-use coreward_engine::{NoTrace, Outcome, PolicySettings, Settings, Simulation};
+use coreward_engine::{NoTrace, Outcome, Settings, Simulation};
 use coreward_machine::{DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
-use coreward_policy::{FEATURES, Profile, default_tunables};
+use coreward_policy::{FEATURES, PolicySettings, Profile, default_tunables};
 use coreward_workload::{Scale, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

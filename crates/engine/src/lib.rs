@@ -30,7 +30,6 @@ mod segment;
 mod shared;
 mod sim;
 mod sync;
-mod system;
 mod task;
 mod tick;
 mod timeline;
@@ -38,5 +37,4 @@ mod trace;
 mod wakeup;
 
 pub use sim::{Outcome, Settings, SimError, Simulation};
-pub use system::{PolicySettings, TooLarge, policy_system};
 pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, NoTrace, Trace};

@@ -156,9 +156,9 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NoTrace, PolicySettings, Settings};
+    use crate::{NoTrace, Settings};
     use coreward_machine::{DomainOptions, Machine, Topology};
-    use coreward_policy::{Profile, default_tunables};
+    use coreward_policy::{Changes, PolicySettings, Profile};
     use coreward_workload::{Scale, parse};
 
     /// What the group knows of CPU 0's load, which it was given as `contrib` when it was last updated
@@ -167,10 +167,10 @@ mod tests {
         let machine = Machine::load("2c").unwrap();
         let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
         let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
-        let bit = 1u64 << Feature::TG_LOAD_AVG_RATELIMIT as u32;
-        let features = Profile::DEFAULT.features() & !bit | if ratelimit { bit } else { 0 };
+        let mut changes = Changes::default();
+        changes.switch_feature(Feature::TG_LOAD_AVG_RATELIMIT, ratelimit);
         let settings = Settings {
-            policy: PolicySettings { features, tunables: default_tunables() },
+            policy: changes.apply(&PolicySettings::new(Profile::DEFAULT)),
             seed: 1,
             task_group_depth: 1,
             steady: false,

@@ -1,9 +1,9 @@
 //! The engine as a whole, on hackbench.
 
-use coreward_engine::{NoTrace, Outcome, PolicySettings, Settings, SimError, Simulation};
+use coreward_engine::{NoTrace, Outcome, Settings, SimError, Simulation};
 use coreward_machine::{DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
-use coreward_policy::{Profile, default_tunables};
+use coreward_policy::{PolicySettings, Profile, default_tunables};
 use coreward_workload::{Scale, parse};
 
 fn settings(profile: &str, seed: u64) -> Settings {

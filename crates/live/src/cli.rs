@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{parity, shadow};
 use coreward_policy::Assignment;
+use coreward_state::Options;
 
 /// coreward's policy on the running kernel.
 #[derive(Parser)]
@@ -37,12 +38,8 @@ pub(crate) struct Policy {
     /// The kernel whose features the policy starts from (see coreward features)
     #[arg(long, value_name = "P", default_value = "linux-7.3")]
     pub(crate) profile: String,
-    /// Switch a feature on, or off with NO_ before its name; may be repeated [default: as in the profile]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) sched_feat: Vec<String>,
-    /// Set a tunable; may be repeated [default: see coreward features]
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<Assignment>,
+    #[command(flatten)]
+    pub(crate) options: Options,
 }
 
 #[derive(Args)]

@@ -8,9 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use coreward_engine::PolicySettings;
-use coreward_machine::KernelStyle;
-use coreward_policy::Feature;
+use coreward_policy::{Feature, PolicySettings, Profile};
 use libbpf_rs::OpenObject;
 use scx_stats::StatsServer;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
@@ -38,11 +36,11 @@ type Server = StatsServer<Request, Response>;
 /// # Errors
 /// The arguments are wrong, the kernel does not load the scheduler, or has ended it for a fault.
 pub(crate) fn run(args: &cli::Live) -> Result<()> {
-    let (mut settings, names) = policy::settings(&args.policy, &OWN_FEATURES)?;
+    let (mut settings, profile) = policy::settings(&args.policy, &OWN_FEATURES)?;
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
     // says what is wrong with the settings before anything is served
-    policy::system(&LiveMachine::load()?, &settings, names)?;
+    policy::system(&LiveMachine::load()?, &settings, profile)?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
 
     let ended = Arc::new(AtomicBool::new(false));
@@ -60,7 +58,7 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
                 thread::spawn(move || stats::monitor(interval));
             }
         };
-        let exit = schedule(args, &mut settings, names, &mut counted, &server, &ended, begun)?;
+        let exit = schedule(args, &mut settings, profile, &mut counted, &server, &ended, begun)?;
         if ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -75,7 +73,7 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
 fn schedule(
     args: &cli::Live,
     settings: &mut PolicySettings,
-    names: KernelStyle,
+    profile: Profile,
     counted: &mut Vec<live_stats>,
     server: &Server,
     ended: &AtomicBool,
@@ -92,7 +90,7 @@ fn schedule(
         None::<libbpf_rs::libbpf_sys::bpf_object_open_opts>
     )?;
     let live = LiveMachine::load()?;
-    let mut system = policy::system(&live, settings, names)?;
+    let mut system = policy::system(&live, settings, profile)?;
     let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
     for (cpu, offline) in bss.offline.iter_mut().enumerate().filter(|(cpu, _)| !live.online.contains(*cpu)) {
         *offline = UNPLACED;
@@ -115,7 +113,7 @@ fn schedule(
     while !ended.load(Ordering::Relaxed) && !uei_exited!(&skel, uei) {
         let Ok(request) = ask.recv_timeout(POLL) else { continue };
         let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
-        let response = respond(&mut Running::new(bss, &live, settings, names), request);
+        let response = respond(&mut Running::new(bss, &live, settings, profile), request);
         answer.send(response).context("the statistics are not served any more")?;
     }
     drop(link);

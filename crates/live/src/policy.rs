@@ -4,11 +4,8 @@ use std::fmt;
 use std::mem::size_of;
 
 use anyhow::Result;
-use coreward_engine::{PolicySettings, policy_system};
-use coreward_machine::{DomainOptions, KernelStyle};
-use coreward_policy::{
-    Assignment, Feature, Profile, Sys, System, Tunable, default_tunables, feature_switch, tunable_index,
-};
+use coreward_policy::{Changes, Feature, PolicySettings, Profile, Sys, System};
+use coreward_state::{Options, domain_options, policy_system};
 
 use crate::cli;
 use crate::machine::LiveMachine;
@@ -53,7 +50,20 @@ pub(crate) fn without_effect(name: &str) -> String {
     format!("{name} has no effect here, only in simulations (coreward run, compare)")
 }
 
-/// The settings of a policy as it was named, with what else is `on` by default, and the kernel whose
+/// Refuses what acts in simulations only.
+///
+/// # Errors
+/// One of the names is without effect.
+pub(crate) fn check_effects(options: &Options) -> Result<(), WrongArgument> {
+    let set = options.set.iter().map(|set| ("--set", &set.name));
+    let mut named = options.sched_feat.iter().map(|name| ("--sched-feat", name)).chain(set);
+    match named.find(|(_, name)| !has_effect(name)) {
+        Some((option, name)) => Err(WrongArgument(format!("{option}: {}", without_effect(name)))),
+        None => Ok(()),
+    }
+}
+
+/// The settings of a policy as it was named, with what else is `on` by default, and its profile, whose
 /// sched domains it is given.
 ///
 /// # Errors
@@ -61,43 +71,21 @@ pub(crate) fn without_effect(name: &str) -> String {
 pub(crate) fn settings(
     named: &cli::Policy,
     on: &[Feature],
-) -> Result<(PolicySettings, KernelStyle), WrongArgument> {
-    let option = |option: &'static str| move |wrong| WrongArgument(format!("{option}: {wrong}"));
-    let profile = Profile::named(&named.profile).map_err(option("--profile"))?;
-    let mut settings = PolicySettings { features: profile.features(), tunables: default_tunables() };
-    for feature in on {
-        settings.features |= 1 << *feature as u32;
-    }
-    for name in &named.sched_feat {
-        let (bit, on) = feature_switch(name).map_err(option("--sched-feat"))?;
-        if !has_effect(name) {
-            return Err(option("--sched-feat")(without_effect(name)));
-        }
-        settings.features = settings.features & !bit | if on { bit } else { 0 };
-    }
-    for Assignment { name, value } in &named.set {
-        let index = tunable_index(name, *value).map_err(option("--set"))?;
-        if !has_effect(name) {
-            return Err(option("--set")(without_effect(name)));
-        }
-        settings.tunables[index] = *value;
-    }
-    let (major, minor) = profile.version();
-    Ok((settings, KernelStyle::new(major, minor)))
+) -> Result<(PolicySettings, Profile), WrongArgument> {
+    let profile = Profile::named(&named.profile).map_err(|e| WrongArgument(format!("--profile: {e}")))?;
+    let mut ours = Changes::default();
+    on.iter().for_each(|feature| ours.switch_feature(*feature, true));
+    let changes = named.options.changes().map_err(WrongArgument)?;
+    check_effects(&named.options)?;
+    Ok((changes.apply(&ours.apply(&PolicySettings::new(profile))), profile))
 }
 
 /// The policy's state of the machine, on which nothing runs yet.
 ///
 /// # Errors
 /// The kernel refuses the `relax_domain_level`, or the policy has no room for the machine.
-pub(crate) fn system(live: &LiveMachine, settings: &PolicySettings, names: KernelStyle) -> Result<System> {
-    let request = settings.tunables[Tunable::relax_domain_level as usize];
-    let options = DomainOptions {
-        // the range of the tunable is within i32
-        relax_domain_level: i32::try_from(request).ok(),
-        relax_semantics: names.relax_semantics(),
-        names,
-    };
+pub(crate) fn system(live: &LiveMachine, settings: &PolicySettings, profile: Profile) -> Result<System> {
+    let options = domain_options(profile, settings);
     let topology = live.topology(&options).map_err(|error| WrongArgument(format!("{error:#}")))?;
     Ok(policy_system(&live.machine, &topology, settings, 0)?)
 }

@@ -5,9 +5,7 @@ use std::mem::size_of;
 use std::ptr::{read_volatile, write_volatile};
 
 use anyhow::Result;
-use coreward_engine::PolicySettings;
-use coreward_machine::KernelStyle;
-use coreward_policy::{FEATURES, Reason, Sys, TUNABLES, feature_switch, tunable_index};
+use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, Reason, Sys, TUNABLES};
 
 use crate::machine::LiveMachine;
 use crate::policy::{self, WrongArgument};
@@ -21,21 +19,21 @@ pub(crate) struct Running<'a> {
     host: &'a [host_cpu],
     machine: &'a LiveMachine,
     settings: &'a mut PolicySettings,
-    names: KernelStyle,
+    profile: Profile,
 }
 
 impl<'a> Running<'a> {
     /// The scheduler that was loaded with these settings for the machine, and sched domains of that
-    /// kernel.
+    /// profile's kernel.
     pub(crate) fn new(
         bss: &'a mut bss,
         machine: &'a LiveMachine,
         settings: &'a mut PolicySettings,
-        names: KernelStyle,
+        profile: Profile,
     ) -> Self {
         assert_eq!(size_of_val(&bss.sys), size_of::<Sys>());
         let sys = (&raw mut bss.sys).cast();
-        Running { sys, stats: &bss.stats, host: &bss.host_cpu, machine, settings, names }
+        Running { sys, stats: &bss.stats, host: &bss.host_cpu, machine, settings, profile }
     }
 
     /// The value of a feature (0, 1) or tunable, or of all that have an effect if none is named.
@@ -62,23 +60,25 @@ impl<'a> Running<'a> {
     /// # Errors
     /// There is none of that name, it has no effect, or it cannot have the value.
     pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<()> {
-        let mut settings = self.settings.clone();
+        let mut changes = Changes::default();
         if TUNABLES.iter().any(|t| t.name == name) {
-            settings.tunables[tunable_index(name, value).map_err(WrongArgument)?] = value;
+            changes.set(name, value).map_err(WrongArgument)?;
         } else {
-            let (bit, on) = feature_switch(name).map_err(WrongArgument)?;
-            let on = match value {
-                0 => !on,
-                1 => on,
-                _ => return Err(WrongArgument(format!("{name} is {value}, allowed are 0 and 1")).into()),
+            let off = match name.strip_prefix("NO_") {
+                Some(plain) => plain.to_owned(),
+                None => format!("NO_{name}"),
             };
-            settings.features = settings.features & !bit | if on { bit } else { 0 };
+            changes.sched_feat(if value == 0 { &off } else { name }).map_err(WrongArgument)?;
+            if !(0..=1).contains(&value) {
+                return Err(WrongArgument(format!("{name} is {value}, allowed are 0 and 1")).into());
+            }
         }
+        let settings = changes.apply(self.settings);
         if !policy::has_effect(name) {
             return Err(WrongArgument(policy::without_effect(name)).into());
         }
         // some settings act through the flags of the domains
-        let system = policy::system(self.machine, &settings, self.names)?;
+        let system = policy::system(self.machine, &settings, self.profile)?;
         // SAFETY: the mapping lives as long as `self`; each word is written in one piece, and the
         // programs may read old and new ones side by side
         unsafe {

@@ -50,10 +50,10 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
         Some(name) => name.clone(),
         None => running_profile()?,
     };
-    let named = cli::Policy { profile, sched_feat: args.sched_feat.clone(), set: args.set.clone() };
-    let (settings, style) = policy::settings(&named, &[])?;
+    let named = cli::Policy { profile, options: args.options.clone() };
+    let (settings, profile) = policy::settings(&named, &[])?;
     kernel::has_bpf()?;
-    let system = policy::system(&LiveMachine::load()?, &settings, style)?;
+    let system = policy::system(&LiveMachine::load()?, &settings, profile)?;
 
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
     let mut builder = ShadowSkelBuilder::default();
     builder.obj_builder.debug(args.verbose);
     let mut skel = builder.open(&mut open_object)?;
-    let prefers_llc = settings.features >> Feature::CACHE_AWARE_WAKEUP as u32 & 1 == 1;
+    let prefers_llc = settings.sched_feat(Feature::CACHE_AWARE_WAKEUP);
     skel.progs.stat_runtime.set_autoload(prefers_llc);
     if !prefers_llc {
         // the memory is taken at once

@@ -1,6 +1,6 @@
 //! The host frame: what machine and kernel it was.
 
-use coreward_policy::{FEATURES, NR_TUNABLES, Profile, TUNABLES, default_tunables};
+use coreward_policy::{Changes, Feature, NR_TUNABLES, PolicySettings, Profile, TUNABLES, default_tunables};
 
 use crate::error::Wrong;
 use crate::format::MAX_CPUS;
@@ -110,16 +110,16 @@ impl Host {
 
     /// The features of `profile`, with what the kernel's own switches say of those that it has.
     pub fn features(&self, profile: Profile) -> u64 {
-        let mut features = profile.features();
+        let mut changes = Changes::default();
         for word in self.line("features").unwrap_or_default().split_whitespace() {
-            let (name, on) = word.strip_prefix("NO_").map_or((word, true), |name| (name, false));
-            set_feature(&mut features, name, on);
+            // the kernel has features that the policy has not
+            let _ = changes.sched_feat(word);
         }
         // cache-aware balancing has a switch of its own, which is there only if it was built in
         if self.line("llc_enabled").is_none_or(|value| value == "0" || value == "N") {
-            set_feature(&mut features, "SCHED_CACHE", false);
+            changes.switch_feature(Feature::SCHED_CACHE, false);
         }
-        features
+        changes.apply(&PolicySettings::new(profile)).features
     }
 
     /// What the kernel multiplies the queue's tunables by: 1 + log2(min(CPUs, 8)), unless that was changed.
@@ -151,12 +151,6 @@ impl Host {
 
 /// Tunables that the kernel shows scaled by its number of CPUs.
 const SCALED: [&str; 4] = ["base_slice_ns", "latency_ns", "min_granularity_ns", "wakeup_granularity_ns"];
-
-fn set_feature(features: &mut u64, name: &str, on: bool) {
-    if let Some(bit) = FEATURES.iter().position(|f| f.name == name) {
-        *features = *features & !(1 << bit) | u64::from(on) << bit;
-    }
-}
 
 /// The first two numbers of a version (`6.12.107+deb13-amd64`); zeros for what is none.
 fn version(text: &str) -> (u32, u32) {
@@ -199,7 +193,7 @@ mod tests {
         let profile = Profile::by_name("linux-6.12").unwrap();
         let plain = host("6.12", "").features(profile);
         let changed = host("6.12", "features\tNO_WA_IDLE WA_WEIGHT NO_SUCH\n").features(profile);
-        let bit = FEATURES.iter().position(|f| f.name == "WA_IDLE").unwrap();
+        let bit = Feature::WA_IDLE as u32;
         assert_eq!(plain ^ changed, 1 << bit);
     }
 

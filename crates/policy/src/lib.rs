@@ -8,6 +8,7 @@ mod assignment;
 mod generated;
 pub mod profile;
 pub mod queue;
+mod settings;
 mod system;
 
 pub use assignment::Assignment;
@@ -18,5 +19,6 @@ pub use generated::layout::{
 pub use generated::tables::{
     BALANCE_EVENTS, FEATURES, Feature, GROUP_TYPES, MIGRATION_TYPES, NOTES, NR_TUNABLES, TUNABLES, Tunable,
 };
-pub use profile::{FeatureInfo, Profile, TunableInfo, default_tunables, feature_switch, tunable_index};
+pub use profile::{FeatureInfo, Profile, TunableInfo};
+pub use settings::{Changes, PolicySettings, default_tunables};
 pub use system::{Placement, Reason, System, util_est};

@@ -1,6 +1,6 @@
 //! Features, tunables, and the kernel versions that a set of them stands for.
 
-use crate::generated::tables::{FEATURES, NR_TUNABLES, PROFILES, TUNABLES};
+use crate::generated::tables::{FEATURES, PROFILES};
 
 /// One `FEATURE` line of `policy/features.def`.
 #[derive(Clone, Copy, Debug)]
@@ -91,52 +91,6 @@ fn ranges(kernels: &str) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
             |text: &str, open| if text.is_empty() { open } else { version(text).expect("a kernel version") };
         (end(first, (0, 0)), end(last, (u32::MAX, 0)))
     })
-}
-
-/// The default of every tunable, in the order of [`TUNABLES`].
-pub fn default_tunables() -> [i64; NR_TUNABLES] {
-    std::array::from_fn(|i| TUNABLES[i].default)
-}
-
-/// What a name that is written to `sched/features` means: the bit of a feature, and whether it is
-/// to be on, which `NO_` before the name denies.
-///
-/// # Errors
-/// There is no such feature; the message lists all.
-pub fn feature_switch(name: &str) -> Result<(u64, bool), String> {
-    let (wanted, on) = match name.strip_prefix("NO_") {
-        Some(wanted) => (wanted, false),
-        None => (name, true),
-    };
-    match FEATURES.iter().position(|f| f.name == wanted) {
-        Some(index) => Ok((1 << index, on)),
-        None => {
-            let names: Vec<_> = FEATURES.iter().map(|f| f.name).collect();
-            Err(format!(
-                "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
-                names.join(", ")
-            ))
-        }
-    }
-}
-
-/// The index in [`TUNABLES`] of the tunable of that name, which may be `value`.
-///
-/// # Errors
-/// There is no such tunable, or the value is out of its range; the message says what is allowed.
-pub fn tunable_index(name: &str, value: i64) -> Result<usize, String> {
-    let Some(index) = TUNABLES.iter().position(|t| t.name == name) else {
-        let names: Vec<_> = TUNABLES.iter().map(|t| t.name).collect();
-        return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
-    };
-    let tunable = &TUNABLES[index];
-    if !(tunable.min..=tunable.max).contains(&value) {
-        return Err(format!(
-            "{name} is {value}, allowed are {} to {} ({})",
-            tunable.min, tunable.max, tunable.unit
-        ));
-    }
-    Ok(index)
 }
 
 #[cfg(test)]

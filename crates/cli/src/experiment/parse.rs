@@ -81,7 +81,7 @@ impl Source<'_> {
     fn sides(&self, raw: &RawExperiment) -> Parsed<(Side, Vec<Side>)> {
         let mut common = Policy::new(Profile::DEFAULT);
         if let Some(level) = &raw.relax_domain_level {
-            let set = common.set("relax_domain_level", *level.get_ref());
+            let set = common.changes.set("relax_domain_level", *level.get_ref());
             set.map_err(|what| self.at(level, "relax_domain_level", &what))?;
         }
         let seed = raw.seed.unwrap_or(DEFAULT_SEED);
@@ -107,11 +107,11 @@ impl Source<'_> {
     fn change(&self, policy: &mut Policy, changes: &Changes) -> Parsed<()> {
         let table = changes.table;
         for feature in changes.sched_feat {
-            let switched = policy.sched_feat(feature.get_ref());
+            let switched = policy.changes.sched_feat(feature.get_ref());
             switched.map_err(|what| self.at(feature, &format!("{table}.sched_feat"), &what))?;
         }
         for (name, value) in changes.set {
-            let set = policy.set(name, *value.get_ref());
+            let set = policy.changes.set(name, *value.get_ref());
             set.map_err(|what| self.at(value, &format!("{table}.set"), &what))?;
         }
         for (name, value) in changes.cost {

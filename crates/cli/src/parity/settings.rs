@@ -4,11 +4,9 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
 use coreward_parity::{Host, Reader, Replay};
-use coreward_policy::{NR_TUNABLES, Profile, TUNABLES};
+use coreward_policy::{Changes, PolicySettings, Profile};
 
 use crate::cli;
-use crate::policy::Policy;
-use coreward_policy::Assignment;
 
 /// A file that is open, and the policy as its kernel was set.
 pub(crate) struct Input {
@@ -26,14 +24,13 @@ impl Input {
     }
 }
 
-/// Features and tunables, and the kernel that they stand for.
+/// How the policy is set, and the kernel that it stands for.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) profile: Profile,
     /// The profile is not that of the file's kernel, but the nearest.
     pub(crate) nearest: bool,
-    features: u64,
-    tunables: [i64; NR_TUNABLES],
+    policy: PolicySettings,
 }
 
 impl Settings {
@@ -42,19 +39,19 @@ impl Settings {
             Some(name) => (Profile::named(name).map_err(|e| anyhow!("--profile: {e}"))?, false),
             None => host.profile(),
         };
-        Ok(Settings { profile, nearest, features: host.features(profile), tunables: host.tunables() })
+        let policy = PolicySettings { features: host.features(profile), tunables: host.tunables() };
+        Ok(Settings { profile, nearest, policy })
     }
 
     pub(crate) fn replay<R: std::io::Read>(&self, reader: &Reader<R>) -> Result<Replay> {
-        Replay::new(reader.machine(), self.features, self.tunables)
+        Replay::new(reader.machine(), self.policy.features, self.policy.tunables)
             .map_err(|what| anyhow!("{}: {what}", reader.file()))
     }
 }
 
 /// What `--sched-feat` and `--set` ask for.
 pub(crate) struct Change {
-    policy: Policy,
-    tunables: Vec<Assignment>,
+    changes: Changes,
     /// As it was given, in a line.
     pub(crate) name: String,
 }
@@ -62,24 +59,17 @@ pub(crate) struct Change {
 impl Change {
     /// The change that was asked for, if any.
     pub(crate) fn of(args: &cli::Parity) -> Result<Option<Change>> {
-        if args.sched_feat.is_empty() && args.set.is_empty() {
+        let what_if = &args.what_if;
+        if what_if.is_empty() {
             return Ok(None);
         }
-        let mut policy = Policy::new(Profile::DEFAULT);
-        for name in &args.sched_feat {
-            policy.sched_feat(name).map_err(|e| anyhow!("--sched-feat: {e}"))?;
+        if what_if.set.iter().any(|set| set.name == "relax_domain_level") {
+            bail!(
+                "--set: relax_domain_level acts when domains are built, those of a recording are what they are"
+            );
         }
-        for Assignment { name, value } in &args.set {
-            if name == "relax_domain_level" {
-                bail!(
-                    "--set: relax_domain_level acts when domains are built, those of a recording are what they are"
-                );
-            }
-            policy.set(name, *value).map_err(|e| anyhow!("--set: {e}"))?;
-        }
-        let set = args.set.iter().map(|a| format!("{}={}", a.name, a.value));
-        let name = args.sched_feat.iter().cloned().chain(set).collect::<Vec<_>>().join(" ");
-        Ok(Some(Change { policy, tunables: args.set.clone(), name }))
+        let changes = what_if.changes().map_err(Error::msg)?;
+        Ok(Some(Change { changes, name: what_if.words().collect::<Vec<_>>().join(" ") }))
     }
 
     /// The settings of `file` with the change.
@@ -87,12 +77,7 @@ impl Change {
     /// # Errors
     /// Nothing is changed by it.
     pub(crate) fn apply(&self, settings: &Settings, file: &str) -> Result<Settings> {
-        let mut changed = settings.clone();
-        changed.features = self.policy.switched(changed.features);
-        for Assignment { name, value } in &self.tunables {
-            let index = TUNABLES.iter().position(|t| t.name == name);
-            changed.tunables[index.ok_or_else(|| Error::msg("the tunable is known"))?] = *value;
-        }
+        let changed = Settings { policy: self.changes.apply(&settings.policy), ..settings.clone() };
         if changed == *settings {
             bail!("{file}: {} is what the kernel had already: there is nothing to compare", self.name);
         }

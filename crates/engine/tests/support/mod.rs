@@ -2,10 +2,10 @@
 //! machines whose costs are all zero but those under test, and tiny workloads.
 #![allow(dead_code)] // each test crate uses its part
 
-use coreward_engine::{Leaving, Outcome, PolicySettings, Settings, SimError, Simulation, Trace};
+use coreward_engine::{Leaving, Outcome, Settings, SimError, Simulation, Trace};
 use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
-use coreward_policy::{Decision, FEATURES, Profile, TUNABLES, default_tunables};
+use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
 pub(crate) use coreward_workload::Workload;
 use coreward_workload::{
     Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared,
@@ -135,10 +135,7 @@ impl Setup {
             machine: Machine::load(machine).unwrap(),
             workload,
             settings: Settings {
-                policy: PolicySettings {
-                    features: Profile::DEFAULT.features(),
-                    tunables: default_tunables(),
-                },
+                policy: PolicySettings::new(Profile::DEFAULT),
                 seed: 1,
                 task_group_depth: Settings::LOGIN_SESSION_DEPTH,
                 steady: false,
@@ -165,9 +162,9 @@ impl Setup {
     }
 
     pub(crate) fn feature(mut self, name: &str, on: bool) -> Setup {
-        let bit = 1 << FEATURES.iter().position(|f| f.name == name).unwrap();
-        let features = &mut self.settings.policy.features;
-        *features = if on { *features | bit } else { *features & !bit };
+        let mut changes = Changes::default();
+        changes.sched_feat(&format!("{}{name}", if on { "" } else { "NO_" })).unwrap();
+        self.settings.policy = changes.apply(&self.settings.policy);
         self
     }
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use coreward_policy::Assignment;
+use coreward_state::Options;
 
 /// What decisions are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,12 +29,8 @@ pub(crate) struct Shadow {
     /// older one]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
-    /// Switch a feature on, or off with NO_ before its name; may be repeated [default: as in the profile]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) sched_feat: Vec<String>,
-    /// Set a tunable; may be repeated [default: see coreward features]
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<Assignment>,
+    #[command(flatten)]
+    pub(crate) options: Options,
     /// Stop after so many seconds [default: when interrupted]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,

@@ -38,8 +38,8 @@ pub(super) fn report(named: &cli::Policy, elapsed: Duration, counted: &Counted, 
     let drift = &totals.drift;
     let mut report = json!({
         "profile": named.profile,
-        "sched_feat": named.sched_feat,
-        "set": named.set.iter().map(|a| format!("{}={}", a.name, a.value)).collect::<Vec<_>>(),
+        "sched_feat": named.options.sched_feat,
+        "set": named.options.set.iter().map(|a| format!("{}={}", a.name, a.value)).collect::<Vec<_>>(),
         "seconds": elapsed.as_secs_f64(),
         "kinds": kinds.collect::<Map<_, _>>(),
         "reasons": reasons.map(|(name, [decisions, elsewhere])| {

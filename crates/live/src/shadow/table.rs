@@ -14,8 +14,7 @@ use crate::cli;
 const ROWS: usize = 20;
 
 fn policy(named: &cli::Policy) -> String {
-    let set = named.set.iter().map(|a| format!("{}={}", a.name, a.value));
-    let words = std::iter::once(named.profile.clone()).chain(named.sched_feat.iter().cloned()).chain(set);
+    let words = std::iter::once(named.profile.clone()).chain(named.options.words());
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -105,6 +104,7 @@ pub(super) fn render(named: &cli::Policy, elapsed: Duration, counted: &Counted, 
 mod tests {
     use super::*;
     use crate::shadow::count::{Counts, Share};
+    use coreward_state::Options;
 
     #[test]
     fn migrations_are_net_and_shares_of_nothing_are_dashes() {
@@ -116,8 +116,10 @@ mod tests {
             added: [25, 2, 0, 0, 0],
             ..Counts::default()
         };
-        let named =
-            cli::Policy { profile: "linux-6.12".into(), sched_feat: vec!["NO_WA_IDLE".into()], set: vec![] };
+        let named = cli::Policy {
+            profile: "linux-6.12".into(),
+            options: Options { sched_feat: vec!["NO_WA_IDLE".into()], set: vec![] },
+        };
         let mut text_of = |comm: &str| {
             counted.shares = vec![(comm.into(), Share { decisions: 200, elsewhere: 30, ..Share::default() })];
             render(&named, Duration::from_secs(2), &counted, Some(By::Comm))

@@ -1,10 +1,12 @@
 //! The policy's state of a machine, as it is before the first task.
 
-use coreward_machine::{Machine, SdFlags, Topology};
+use coreward_machine::{DomainOptions, KernelStyle, Machine, SdFlags, Topology};
 use coreward_policy::layout::{
     MASK_WORDS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NONE, SD_BALANCE_NEWIDLE, SD_BALANCE_WAKE,
 };
-use coreward_policy::{CpuMask, CpuSd, Domain, Feature, Group, Llc, System, Tunable};
+use coreward_policy::{
+    CpuMask, CpuSd, Domain, Feature, Group, Llc, PolicySettings, Profile, System, Tunable,
+};
 use std::collections::BTreeSet;
 
 /// A machine that the policy has no room for.
@@ -21,14 +23,21 @@ pub enum TooLarge {
     Levels(usize),
 }
 
-/// How a policy is set: features and tunables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicySettings {
-    /// Bit i: the i-th of [`coreward_policy::FEATURES`] is on.
-    pub features: u64,
-    /// In the order of [`coreward_policy::TUNABLES`]. `relax_domain_level` acts when the
-    /// [`Topology`] is built, so it has to be given there.
-    pub tunables: [i64; coreward_policy::NR_TUNABLES],
+/// The kernel in the profile's name.
+pub fn kernel_style(profile: Profile) -> KernelStyle {
+    let (major, minor) = profile.version();
+    KernelStyle::new(major, minor)
+}
+
+/// The domains of a kernel of that profile, with the `relax_domain_level` that the settings request.
+pub fn domain_options(profile: Profile, settings: &PolicySettings) -> DomainOptions {
+    let names = kernel_style(profile);
+    DomainOptions {
+        // of what is not a level no machine has one
+        relax_domain_level: i32::try_from(settings.tunable(Tunable::relax_domain_level)).ok(),
+        relax_semantics: names.relax_semantics(),
+        names,
+    }
 }
 
 fn mask(set: &coreward_machine::CpuSet) -> CpuMask {

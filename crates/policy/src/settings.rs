@@ -1,0 +1,133 @@
+//! How a policy is set, and what changes that.
+
+use crate::generated::tables::{FEATURES, Feature, NR_TUNABLES, TUNABLES, Tunable};
+use crate::profile::Profile;
+
+/// How a policy is set: features and tunables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySettings {
+    /// Bit i: the i-th of [`FEATURES`] is on.
+    pub features: u64,
+    /// In the order of [`TUNABLES`]. `relax_domain_level` acts when a machine's domains are built,
+    /// so it has to be given there.
+    pub tunables: [i64; NR_TUNABLES],
+}
+
+impl PolicySettings {
+    /// Those of a profile.
+    pub fn new(profile: Profile) -> Self {
+        PolicySettings { features: profile.features(), tunables: default_tunables() }
+    }
+
+    /// Is the feature on?
+    pub fn sched_feat(&self, feature: Feature) -> bool {
+        self.features >> feature as u32 & 1 == 1
+    }
+
+    /// The value of a tunable.
+    pub fn tunable(&self, tunable: Tunable) -> i64 {
+        self.tunables[tunable as usize]
+    }
+}
+
+/// The default of every tunable, in the order of [`TUNABLES`].
+pub fn default_tunables() -> [i64; NR_TUNABLES] {
+    std::array::from_fn(|i| TUNABLES[i].default)
+}
+
+/// Features that are switched and tunables that are set, whatever they are otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    on: u64,
+    off: u64,
+    tunables: [Option<i64>; NR_TUNABLES],
+}
+
+impl Changes {
+    /// Switches a feature on, or off with `NO_` before its name, as a write to `sched/features` does.
+    ///
+    /// # Errors
+    /// There is no such feature; the message lists all.
+    pub fn sched_feat(&mut self, name: &str) -> Result<(), String> {
+        let (wanted, on) = name.strip_prefix("NO_").map_or((name, true), |wanted| (wanted, false));
+        let Some(index) = FEATURES.iter().position(|f| f.name == wanted) else {
+            let names: Vec<_> = FEATURES.iter().map(|f| f.name).collect();
+            return Err(format!(
+                "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
+                names.join(", ")
+            ));
+        };
+        self.switch(1 << index, on);
+        Ok(())
+    }
+
+    /// Switches a feature.
+    pub fn switch_feature(&mut self, feature: Feature, on: bool) {
+        self.switch(1 << feature as u32, on);
+    }
+
+    fn switch(&mut self, bit: u64, on: bool) {
+        let (to, from) = if on { (&mut self.on, &mut self.off) } else { (&mut self.off, &mut self.on) };
+        *to |= bit;
+        *from &= !bit;
+    }
+
+    /// Sets a tunable.
+    ///
+    /// # Errors
+    /// There is no such tunable, or the value is out of its range; the message says what is allowed.
+    pub fn set(&mut self, name: &str, value: i64) -> Result<(), String> {
+        let Some(index) = TUNABLES.iter().position(|t| t.name == name) else {
+            let names: Vec<_> = TUNABLES.iter().map(|t| t.name).collect();
+            return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
+        };
+        let tunable = &TUNABLES[index];
+        if !(tunable.min..=tunable.max).contains(&value) {
+            return Err(format!(
+                "{name} is {value}, allowed are {} to {} ({})",
+                tunable.min, tunable.max, tunable.unit
+            ));
+        }
+        self.tunables[index] = Some(value);
+        Ok(())
+    }
+
+    /// Sets a tunable to a value that is known to be in its range, or that is judged elsewhere.
+    pub fn set_tunable(&mut self, tunable: Tunable, value: i64) {
+        self.tunables[tunable as usize] = Some(value);
+    }
+
+    /// The settings with these changes.
+    pub fn apply(&self, settings: &PolicySettings) -> PolicySettings {
+        PolicySettings {
+            features: settings.features & !self.off | self.on,
+            tunables: std::array::from_fn(|i| self.tunables[i].unwrap_or(settings.tunables[i])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_change_holds_and_the_rest_stays() {
+        let plain = PolicySettings::new(Profile::named("linux-6.12").unwrap());
+        let mut changes = Changes::default();
+        assert_eq!(changes.apply(&plain), plain);
+        for name in ["NO_WA_IDLE", "WAKEUP_BIAS_PREV", "NO_WAKEUP_BIAS_PREV", "NEXT_BUDDY"] {
+            changes.sched_feat(name).unwrap();
+        }
+        changes.set("nr_migrate", 8).unwrap();
+        changes.set("nr_migrate", 9).unwrap();
+        let changed = changes.apply(&plain);
+        assert!(!changed.sched_feat(Feature::WA_IDLE) && changed.sched_feat(Feature::NEXT_BUDDY));
+        assert!(!changed.sched_feat(Feature::WAKEUP_BIAS_PREV));
+        assert_eq!((changed.features ^ plain.features).count_ones(), 2);
+        assert_eq!(changed.tunable(Tunable::nr_migrate), 9);
+        assert_eq!(changed.tunable(Tunable::capacity_margin), plain.tunable(Tunable::capacity_margin));
+        assert!(
+            changes.set("nr_migrate", 0).unwrap_err().starts_with("nr_migrate is 0, allowed are 1 to 128")
+        );
+    }
+}
