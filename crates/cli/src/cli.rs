@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coreward_engine::Settings;
-use coreward_machine::{Partition, RelaxSemantics};
+use coreward_input::within;
+use coreward_machine::{MAX_CPUS, Partition, RelaxSemantics};
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
 use coreward_state::Options;
@@ -94,7 +95,8 @@ pub(crate) struct Domains {
     #[arg(help = MACHINE_HELP)]
     pub(crate) machine: String,
     /// The CPU whose domains are printed
-    #[arg(long, value_name = "C", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "C", default_value_t = 0, allow_negative_numbers = true,
+          value_parser = within(0..=MAX_CPUS - 1))]
     pub(crate) cpu: usize,
     /// Print names and flags as this kernel does
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
@@ -103,7 +105,7 @@ pub(crate) struct Domains {
     #[arg(long)]
     pub(crate) no_sched_cluster: bool,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = within(-1..=i32::MAX))]
     pub(crate) relax_domain_level: Option<i32>,
     /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level; the CPUs
     /// that are left over make one more partition [default: one partition]
@@ -163,17 +165,18 @@ pub(crate) struct Simulated {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// Seed of all randomness
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = within(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Part of the workload that is run, 0.000001 to 1
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]
     pub(crate) scale: Scale,
     /// How many task groups deep the workload runs: 0 is the root group, 3 a login session's
     #[arg(long, value_name = "N", default_value_t = Settings::LOGIN_SESSION_DEPTH,
-          value_parser = clap::value_parser!(u32).range(0..=i64::from(Settings::MAX_DEPTH)))]
+          value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: u32,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = within(-1..=i32::MAX))]
     pub(crate) relax_domain_level: Option<i32>,
     /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level. The
     /// workload runs in the first partition given [default: one partition of all CPUs]
@@ -181,7 +184,7 @@ pub(crate) struct Simulated {
     pub(crate) partition: Vec<Partition>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
-          value_parser = clap::value_parser!(u64).range(1..=crate::setup::MAX_TIME_LIMIT_S))]
+          value_parser = within(1u64..=crate::setup::MAX_TIME_LIMIT_S))]
     pub(crate) time_limit: u64,
 }
 
@@ -192,7 +195,8 @@ pub(crate) struct Run {
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the scheduler's counters to a file, as /proc/schedstat has them [default: none]
+    /// Write the scheduler's counters to a file, as /proc/schedstat has them, from the first task to the end of the last
+    /// [default: none]
     #[arg(long, value_name = "F")]
     pub(crate) schedstat: Option<PathBuf>,
     /// Version of that format, 15 to 17 [default: that of the profile's kernel]
@@ -226,10 +230,10 @@ pub(crate) struct Compare {
     pub(crate) case: Vec<String>,
     /// Runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
+          value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
     /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
-    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
     pub(crate) jobs: Option<u32>,
     /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
@@ -238,7 +242,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// How many task groups deep the workload runs, on all sides [default: as in the experiment, or 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(Settings::MAX_DEPTH)))]
+    #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
     /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
     #[arg(long, conflicts_with = "html")]
@@ -261,13 +265,13 @@ pub(crate) struct Fidelity {
     pub(crate) output: Option<PathBuf>,
     /// Runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::experiment::MAX_RUNS)))]
+          value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
     /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,
     /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
-    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
     pub(crate) jobs: Option<u32>,
     /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
     #[arg(long)]
@@ -282,13 +286,13 @@ pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) simulated: Simulated,
     /// Only placements of this task [default: every decision]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within(1..=i32::MAX))]
     pub(crate) pid: Option<i32>,
     /// Only decisions that this CPU made or that are about it [default: every decision]
-    #[arg(long, value_name = "C")]
+    #[arg(long, value_name = "C", value_parser = within(0..=MAX_CPUS as u32 - 1))]
     pub(crate) cpu: Option<u32>,
     /// How many
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = within(1u32..=1_000_000))]
     pub(crate) first: u32,
     /// Print JSON [default: text]
     #[arg(long)]
@@ -307,7 +311,7 @@ pub(crate) struct Parity {
     #[arg(long, value_name = "WHICH", conflicts_with_all = ["explain", "require", "sched_feat", "set"])]
     pub(crate) list: Option<Listed>,
     /// Show one decision of one file step by step: its number, as --list has it [default: the table]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(long, value_name = "N", value_parser = within(1u64..=u64::MAX),
           conflicts_with_all = ["require", "sched_feat", "set"])]
     pub(crate) explain: Option<u64>,
     /// Exit with status 1 if less of the stable decisions agree, as in wakeup=99.9,fork=99,exec=99,balance=95
@@ -344,10 +348,10 @@ pub(crate) struct Record {
     #[arg(short, long, value_name = "FILE", default_value = "decisions.cwc")]
     pub(crate) output: PathBuf,
     /// Size of the ring buffer in MiB, a power of two
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = within(1u32..=1024))]
     pub(crate) buffer: u32,
     /// Stop recording, not the command, after so many decisions [default: no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = within(1u64..=u64::MAX))]
     pub(crate) limit: Option<u64>,
     /// The command to run meanwhile, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]

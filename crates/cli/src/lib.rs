@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use coreward_input::{Printer, printable};
+use coreward_input::Printer;
 
 use cli::{Cli, Command};
 
@@ -82,13 +82,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    eprintln!("coreward: {}", one_line(message));
+    eprintln!("coreward: {}", coreward_input::message(message));
     ExitCode::from(status)
-}
-
-/// The message as one line that a terminal shows as it is: it may quote input that nobody has seen yet.
-fn one_line(message: &str) -> String {
-    printable(&message.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Help goes to standard output; of a usage error only what is wrong and what is allowed.
@@ -107,15 +102,5 @@ fn usage(error: &clap::Error) -> ExitCode {
             let what = text.split("\n\n").next().unwrap_or_default();
             fail(FAILURE, what.trim_start_matches("error: "))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::one_line;
-
-    #[test]
-    fn a_message_cannot_command_the_terminal() {
-        assert_eq!(one_line("a\n  b\t`\u{1b}[31mü\u{9b}`"), "a b `\\u{1b}[31mü\\u{9b}`");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use coreward_engine::{Outcome, Settings, Simulation, Trace};
+use anyhow::{Context, Result, bail};
+use coreward_engine::{Outcome, Settings, SimError, Simulation, Trace};
 use coreward_machine::{Machine, Partition, Topology};
 use coreward_policy::{Profile, Tunable};
 use coreward_state::domain_options;
@@ -71,7 +71,14 @@ impl Host {
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
         let simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
-        Ok(simulation.run()?)
+        match simulation.run() {
+            Err(SimError::Limit { .. }) => bail!(
+                "the workload did not end within {} s of simulated time (--time-limit, or time_limit of an \
+                 experiment, allowed are 1 to {MAX_TIME_LIMIT_S})",
+                self.time_limit_s
+            ),
+            ended => Ok(ended?),
+        }
     }
 }
 

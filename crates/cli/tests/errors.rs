@@ -120,7 +120,7 @@ fn numbers() {
     }
     refused_option(
         &["--time-limit", "0"],
-        "invalid value '0' for '--time-limit <SECONDS>': 0 is not in 1..=1000000",
+        "invalid value '0' for '--time-limit <SECONDS>': allowed are 1 to 1000000",
     );
     refused_option(
         &["--schedstat", "s", "--schedstat-version", "14"],
@@ -128,11 +128,11 @@ fn numbers() {
     );
     refused(
         &["compare", "x.toml", "--jobs", "0"],
-        "invalid value '0' for '--jobs <J>': 0 is not in 1..=1024",
+        "invalid value '0' for '--jobs <J>': allowed are 1 to 1024",
     );
     refused(
         &["compare", "x.toml", "--runs", "0"],
-        "invalid value '0' for '--runs <N>': 0 is not in 1..=1000",
+        "invalid value '0' for '--runs <N>': allowed are 1 to 1000",
     );
     refused(
         &["explain", RUN[1], "--machine", RUN[3], "--cpu", "2"],
@@ -265,10 +265,76 @@ fn experiment_files() {
 }
 
 #[test]
+fn numbers_out_of_all_ranges() {
+    let many = "99999999999999999999";
+    for (option, field, allowed) in [
+        ("--seed", "--seed <S>", "0 to 18446744073709551615"),
+        ("--time-limit", "--time-limit <SECONDS>", "1 to 1000000"),
+        ("--relax-domain-level", "--relax-domain-level <N>", "-1 to 2147483647"),
+        ("--task-group-depth", "--task-group-depth <N>", "0 to 16"),
+    ] {
+        for value in [many, "x", "1.5"] {
+            let message = format!("invalid value '{value}' for '{field}': allowed are {allowed}");
+            refused_option(&[option, value], &message);
+        }
+    }
+    let ran = coreward(&["run", &format!("hackbench -g {many}"), "--machine", "1n1l1c1t"]);
+    assert!(ran.stderr.contains("'--groups <GROUPS>': allowed are 1 to 100000 "), "{}", ran.stderr);
+
+    let dir = directory("out_of_all_ranges");
+    let file = dir.join("f.toml");
+    let path = file.to_str().unwrap();
+    for (text, line, what) in [
+        (format!("x = {}", "[".repeat(200)), 1, "it is nested too deeply, allowed are 80 levels"),
+        (
+            format!("\nhz = {many}"),
+            2,
+            "the integer is out of range, allowed are -9223372036854775808 to 9223372036854775807",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        for command in ["topology", "compare"] {
+            refused(&[command, path], &format!("{path}:{line}: {what}"));
+        }
+    }
+    fs::write(&file, "name = 'e'\nseed = -5").unwrap();
+    refused(
+        &["compare", path],
+        &format!("{path}:2: invalid value: integer `-5`, allowed are 0 to 9223372036854775807"),
+    );
+}
+
+#[test]
+fn long_names_are_shortened() {
+    let name = format!("{}{}", "a".repeat(5000), "z".repeat(5000));
+    let short = format!("{}…{}", "a".repeat(99), "z".repeat(98));
+    let ran = coreward(&["topology", &name]);
+    assert!(ran.stderr.starts_with(&format!("coreward: unknown machine `{short}`: give")), "{}", ran.stderr);
+    let dir = directory("long_names");
+    let file = dir.join("w.json");
+    fs::write(&file, format!("{{ \"tasks\": {{ \"{name}\": {{ \"phases\": 1 }} }} }}")).unwrap();
+    let ran = coreward(&["run", &format!("rt-app {}", file.display()), "--machine", "1n1l1c1t"]);
+    assert!(ran.status == 2 && ran.stderr.len() < 1000 && ran.stderr.contains("z.phases"), "{}", ran.stderr);
+    let ran = coreward(&["run", &"hackbench ".repeat(10_000), "--machine", "1n1l1c1t"]);
+    assert!(ran.status == 2 && ran.stderr.len() < 5000, "{}", ran.stderr);
+}
+
+#[test]
+fn a_stuck_run_names_a_task_and_what_it_waits_for() {
+    let dir = directory("stuck");
+    let file = dir.join("w.json");
+    let text = r#"{ "tasks": { "a": { "loop": 1, "run": 10, "lock": "m", "wait": { "ref": "c", "mutex": "m" } } } }"#;
+    fs::write(&file, text).unwrap();
+    let ran = coreward(&["run", &format!("rt-app {}", file.display()), "--machine", "1n1l1c1t"]);
+    let what = "2 tasks wait and nothing will wake them: task 2 waits for condition 0\n";
+    assert!(ran.status == 2 && ran.stderr.ends_with(what), "{}", ran.stderr);
+}
+
+#[test]
 fn a_workload_that_does_not_end_in_time() {
     refused(
         &["run", "hackbench -g 1 -f 2 -l 100000000 --pipe", "--machine", "1n1l1c1t", "--time-limit", "1"],
-        "the workload did not end within 1000000000 ns of simulated time",
+        "the workload did not end within 1 s of simulated time (--time-limit, or time_limit of an experiment, allowed are 1 to 1000000)",
     );
 }
 

@@ -202,8 +202,8 @@ fn what_is_refused() {
         );
     fs::write(&file, limited).unwrap();
     let ran = coreward(&["fidelity", path, "--output", page, "--ablations"]);
-    let message = "coreward: tiny: small: slow pipes: fast, seed 1: the workload did not end within 1000000000 ns of \
-                   simulated time\n";
+    let message = "coreward: tiny: small: slow pipes: fast, seed 1: the workload did not end within 1 s of \
+                   simulated time (--time-limit, or time_limit of an experiment, allowed are 1 to 1000000)\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (2, message));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left");
 

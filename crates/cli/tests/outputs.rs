@@ -100,7 +100,8 @@ fn a_failed_comparison_leaves_nothing() {
     fs::write(dir.join("e.toml"), endless).unwrap();
     let (experiment, page) = (dir.join("e.toml"), dir.join("e.html"));
     let ran = coreward(&["compare", experiment.to_str().unwrap(), "--html", page.to_str().unwrap()]);
-    let message = "coreward: e: a, seed 1: the workload did not end within 1000000000 ns of simulated time\n";
+    let message = "coreward: e: a, seed 1: the workload did not end within 1 s of simulated time (--time-limit, or time_limit of an \
+                   experiment, allowed are 1 to 1000000)\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (2, message), "the first side, whichever ends first");
     assert_eq!(names(&dir), ["e.toml"]);
 }

@@ -29,6 +29,7 @@ mod schedule;
 mod segment;
 mod shared;
 mod sim;
+mod stuck;
 mod sync;
 mod task;
 mod tick;

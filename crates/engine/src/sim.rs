@@ -62,12 +62,14 @@ pub enum SimError {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// All tasks wait for each other.
-    #[error("the workload is stuck at {at_ns} ns: {waiting} tasks wait and nothing will wake them")]
+    #[error("the workload is stuck at {at_ns} ns: {waiting} tasks wait and nothing will wake them: {first}")]
     Deadlock {
         /// When, in simulated ns.
         at_ns: u64,
         /// How many tasks are left.
         waiting: usize,
+        /// One of them, and what it waits for.
+        first: String,
     },
     /// The limit was reached.
     #[error("the workload did not end within {limit_ns} ns of simulated time")]
@@ -267,7 +269,8 @@ impl<'a> Simulation<'a> {
         while self.nr_live > 0 {
             let (time, slot) = self.queue.next();
             if time == NEVER {
-                return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live });
+                let first = self.stuck_task();
+                return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live, first });
             }
             if time - START_NS > self.limit_ns {
                 return Err(SimError::Limit { limit_ns: self.limit_ns });

@@ -219,7 +219,8 @@ fn a_task_that_waits_for_itself_is_reported() {
     let stuck = single(&[Op::ReadFrom { channel: 0, bytes: 1 }]);
     let stuck = support::Workload { channels: workload(1, vec![]).channels, ..stuck };
     let error = Setup::free("2c", stuck).try_run().err().unwrap().to_string();
-    assert!(error.contains("stuck") && error.contains("1 tasks wait"), "{error}");
+    let what = "1 tasks wait and nothing will wake them: task 1 waits to read channel 0";
+    assert!(error.contains("stuck") && error.ends_with(what), "{error}");
     let mut endless = Setup::free("1c", single(&[run(u64::MAX / 1024 / 2)]));
     endless.settings.limit_ns = 5 * MS;
     let error = endless.try_run().err().unwrap().to_string();

@@ -64,6 +64,13 @@ fn a_condition_wakes_one_or_all() {
     near(seconds(team(&[wait, signal]), "4c"), 0.021);
     let stuck = Setup::new("4c", team(&[wait, wait, signal])).try_run().err().expect("a deadlock");
     assert!(matches!(stuck, SimError::Deadlock { waiting: 2, .. }), "main and one that waits: {stuck}");
+    assert!(stuck.to_string().ends_with(": task 3 waits for condition 0"), "{stuck}");
+    let locked: &[Op] = &[Op::Lock { mutex: 0 }];
+    let stuck = Setup::new("4c", team(&[locked, &[sleep(MS), Op::Lock { mutex: 0 }]]))
+        .try_run()
+        .err()
+        .expect("a deadlock");
+    assert!(stuck.to_string().ends_with(": task 3 waits for mutex 0"), "{stuck}");
     let stop: &[Op] = &[sleep(20 * MS), Op::Stop];
     near(seconds(team(&[wait, wait, stop]), "4c"), 0.022);
 }

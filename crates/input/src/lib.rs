@@ -2,7 +2,9 @@
 //! is printed without trusting what a terminal makes of it.
 
 mod file;
+mod number;
 mod print;
 
 pub use file::{open, read_text};
-pub use print::{Printer, commands, printable, printable_json};
+pub use number::{toml_refusal, within};
+pub use print::{Printer, commands, message, printable, printable_json};

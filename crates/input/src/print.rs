@@ -40,6 +40,27 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, commands, visible)
 }
 
+/// The longest word of a message, and the longest message, in characters: a file may have names of any length.
+const WORD: usize = 200;
+const MESSAGE: usize = 4000;
+
+/// A message about what is wrong, which may quote what nobody has seen yet, as one printable line of bounded length.
+pub fn message(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().map(|word| shortened(word, WORD)).collect();
+    printable(&shortened(&words.join(" "), MESSAGE)).into_owned()
+}
+
+/// A long text without its middle.
+fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= max {
+        return Cow::Borrowed(text);
+    }
+    let half = max / 2;
+    let ends = [text.chars().take(half).collect(), text.chars().skip(length - half).collect::<String>()];
+    Cow::Owned(ends.join("…"))
+}
+
 /// JSON with what a terminal could take for a command escaped as JSON has it; what it says stays the same.
 pub fn printable_json(text: &str) -> Cow<'_, str> {
     // outside of strings only these separate, and in strings they cannot stand
@@ -101,6 +122,17 @@ mod tests {
         assert_eq!(printed(format!("{NASTY}\n\tx\n").as_bytes()), format!("{shown}\n\tx\n"));
         assert_eq!(printable("a\nb\t"), "a\\u{a}b\\u{9}");
         assert!(matches!(printable("plain, ünd 中"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_message_is_a_line_of_bounded_length() {
+        assert_eq!(message("a\n  b\t`\u{1b}[31mü\u{9b}`"), "a b `\\u{1b}[31mü\\u{9b}`");
+        let (a, b) = ("ä".repeat(100), "b".repeat(100));
+        assert_eq!(message(&format!("unknown `{a}{b}`")), format!("unknown `{}…{}`", &a[2..], &b[1..]));
+        assert_eq!(message(&format!("{a}{b}")), format!("{a}{b}"));
+        let long = message(&"word ".repeat(10_000));
+        assert_eq!(long.chars().count(), 4001);
+        assert!(long.starts_with("word word") && long.ends_with("word word"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use clap::{Args, Parser, Subcommand};
+use coreward_input::within;
 
 use crate::{parity, shadow};
 use coreward_policy::Assignment;
@@ -50,10 +51,10 @@ pub(crate) struct Live {
     #[arg(long)]
     pub(crate) partial: bool,
     /// Print a line of what was counted each so many seconds [default: never]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", value_parser = within(1u64..=86_400))]
     pub(crate) stats: Option<u64>,
     /// Serve what was counted as OpenMetrics on http://127.0.0.1:PORT/metrics [default: not]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = within(1u16..=u16::MAX))]
     pub(crate) metrics: Option<u16>,
     /// Print what the kernel's verifier says of the programs [default: only if it refuses one]
     #[arg(long)]

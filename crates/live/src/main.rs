@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("coreward: {}", coreward_input::printable(&format!("{error:#}")));
+            eprintln!("coreward: {}", coreward_input::message(&format!("{error:#}")));
             // 2: what the user asked for cannot be meant; 1: this kernel or machine does not do it
             ExitCode::from(if error.is::<policy::WrongArgument>() { 2 } else { 1 })
         }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use coreward_input::toml_refusal;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -70,7 +71,7 @@ pub(crate) fn read(path: &str, text: &str) -> Result<Machine> {
     let mut reader = Reader { path, text, sources: BTreeMap::new(), llc_bytes: BTreeMap::new() };
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        reader.error(offset, error.message().replace('\n', " "))
+        reader.error(offset, toml_refusal(error.message()))
     })?;
     let mut machine = reader.cpus(&file)?;
     let inherited = reader.like(&file, &mut machine)?;

@@ -14,6 +14,7 @@
 use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError, usage};
 use clap::Parser;
+use coreward_input::within;
 
 /// A row with its reference rows, coefficients and tables. assumption.
 const PRIVATE_BYTES: u64 = 64 << 10;
@@ -30,25 +31,25 @@ const ALLOWED: &str = "--streams --threads --fps --rows --row-us --serial-us --t
 #[command(name = "encoder", no_binary_name = true, disable_help_flag = true)]
 pub struct Encoder {
     /// Streams that are encoded at once.
-    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 24, value_parser = within(1u32..=10_000))]
     pub streams: u32,
     /// Workers per stream.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 32, value_parser = within(1u32..=10_000))]
     pub threads: u32,
     /// Frames per second of each stream; 0: as fast as they can be encoded.
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    #[arg(long, default_value_t = 25, value_parser = within(0u64..=1_000_000))]
     pub fps: u64,
     /// Rows per worker and frame.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, default_value_t = 8, value_parser = within(1u64..=10_000))]
     pub rows: u64,
     /// Work of a row, in us.
-    #[arg(long, default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 150, value_parser = within(1u64..=1_000_000))]
     pub row_us: u64,
     /// Work of a frame's serial part, in us.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 200, value_parser = within(1u64..=1_000_000))]
     pub serial_us: u64,
     /// Run time in s.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 10, value_parser = within(1u64..=1_000_000))]
     pub time: u64,
 }
 
@@ -165,7 +166,7 @@ mod tests {
     fn what_is_wrong_is_refused_by_name() {
         for (bad, part) in [
             ("encoder --frames 3", "'--frames'"),
-            ("encoder --rows 0", "0 is not in"),
+            ("encoder --rows 0", "allowed are 1 to "),
             ("encoder --streams 10000 --threads 10000", "100010000 tasks"),
         ] {
             let e = parse(bad, Scale::FULL).unwrap_err().to_string();

@@ -9,6 +9,7 @@
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError, usage};
 use clap::Parser;
+use coreward_input::within;
 
 /// Channel on which workers report that they are ready.
 const READY: u32 = 0;
@@ -33,16 +34,16 @@ const ALLOWED: &str = "-g -f -l -s, -P or -T, --pipe or --sockets";
 #[command(name = "hackbench", no_binary_name = true, disable_help_flag = true)]
 pub struct Hackbench {
     /// Receivers and senders per group.
-    #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, default_value_t = 20, value_parser = within(1u32..=10_000))]
     pub fds: u32,
     /// Groups.
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short, long, default_value_t = 10, value_parser = within(1u32..=100_000))]
     pub groups: u32,
     /// Messages from each sender to each receiver.
-    #[arg(short, long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(short, long, default_value_t = 100, value_parser = within(1u64..=100_000_000))]
     pub loops: u64,
     /// Bytes per message.
-    #[arg(short = 's', long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    #[arg(short = 's', long, default_value_t = 100, value_parser = within(1u32..=1_048_576))]
     pub datasize: u32,
     /// Pipes instead of sockets.
     #[arg(short, long, conflicts_with = "sockets")]
@@ -215,7 +216,7 @@ mod tests {
             ("--fifo", "'--fifo'"),
             ("--inet", "'--inet'"),
             ("-g x", "'x'"),
-            ("-g 0", "0 is not in 1..=100000"),
+            ("-g 0", "allowed are 1 to 100000"),
             ("-P -T", "cannot be used with"),
             ("-g 100000 -f 10000", "2000000000 tasks"),
         ] {

@@ -11,6 +11,7 @@
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError, usage};
 use clap::{Parser, ValueEnum};
+use coreward_input::within;
 
 /// Hot bytes of a task, its socket included: as for hackbench. assumption.
 const PRIVATE_BYTES: u64 = 8 << 10;
@@ -43,16 +44,16 @@ pub struct Netperf {
     #[arg(short, value_enum, default_value = "TCP_STREAM")]
     pub test: Test,
     /// netperfs at once.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 1, value_parser = within(1u32..=100_000))]
     pub clients: u32,
     /// Run time in s.
-    #[arg(short = 'l', default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(short = 'l', default_value_t = 10, value_parser = within(1u64..=1_000_000))]
     pub seconds: u64,
     /// Bytes of a request and of its response; one number for both.
     #[arg(short = 'r', value_name = "REQ,RESP", value_parser = request_response)]
     pub sizes: Option<(u32, u32)>,
     /// Bytes of a stream's message.
-    #[arg(short, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    #[arg(short, value_parser = within(1u32..=1_048_576))]
     pub message: Option<u32>,
 }
 
@@ -219,7 +220,7 @@ mod tests {
             ("-r 1,1", "-r has no meaning"),
             ("-t TCP_RR -m 5", "-m has no meaning"),
             ("-t UDP_RR -r 1,65508", "up to 65507 bytes"),
-            ("--clients 0", "0 is not in"),
+            ("--clients 0", "allowed are 1 to "),
             ("-l -- -r 1", "'-l <SECONDS>'"),
         ] {
             let e = parse(&format!("netperf {bad}"), Scale::FULL).unwrap_err().to_string();

@@ -12,6 +12,7 @@ use crate::hackbench::Hackbench;
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError, usage};
 use clap::Parser;
+use coreward_input::within;
 
 /// Bytes of an int.
 const MESSAGE: u32 = 4;
@@ -29,7 +30,7 @@ const SHARED_BYTES: u64 = 8 << 10;
 #[command(name = "pipe", no_binary_name = true, disable_help_flag = true)]
 pub struct PerfPipe {
     /// Round trips.
-    #[arg(short, long = "loop", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=2_147_483_647))]
+    #[arg(short, long = "loop", default_value_t = 1_000_000, value_parser = within(1u64..=2_147_483_647))]
     pub loops: u64,
     /// Threads instead of processes.
     #[arg(short = 'T', long)]
@@ -47,10 +48,10 @@ pub struct PerfMessaging {
     #[arg(short, long)]
     pub thread: bool,
     /// Groups.
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short, long, default_value_t = 10, value_parser = within(1u32..=100_000))]
     pub group: u32,
     /// Messages from each sender to each receiver.
-    #[arg(short = 'l', long = "nr_loops", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(short = 'l', long = "nr_loops", default_value_t = 100, value_parser = within(1u64..=100_000_000))]
     pub loops: u64,
 }
 
@@ -213,7 +214,7 @@ mod tests {
             ("perf stat", "'stat'"),
             ("perf bench futex hash", "'bench futex hash'"),
             ("perf bench sched pipe -G a,b", "'-G'"),
-            ("perf bench sched pipe -l 0", "0 is not in"),
+            ("perf bench sched pipe -l 0", "allowed are 1 to "),
             ("perf bench sched messaging -f 3", "'-f'"),
         ] {
             let e = parse(bad, Scale::FULL).unwrap_err().to_string();

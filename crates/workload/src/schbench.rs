@@ -19,6 +19,7 @@
 use crate::program::{Attributes, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError, usage};
 use clap::Parser;
+use coreward_input::within;
 
 /// Stack, the used part of the kernel stack, and the touched lines of task_struct and its entity.
 /// assumption: as for hackbench, less the message.
@@ -39,25 +40,25 @@ const MAX_TASKS: u64 = 1 << 20;
 #[command(name = "schbench", no_binary_name = true, disable_help_flag = true)]
 pub struct Schbench {
     /// Message threads.
-    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, default_value_t = 1, value_parser = within(1u32..=10_000))]
     pub message_threads: u32,
     /// Workers per message thread. The real tool's default is the number of CPUs; here it has to be given.
-    #[arg(short, long, required = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short, long, required = true, value_parser = within(1u32..=100_000))]
     pub threads: u32,
     /// Run time in s.
-    #[arg(short, long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(short, long, default_value_t = 30, value_parser = within(1u64..=1_000_000))]
     pub runtime: u64,
     /// KiB that a worker's three matrices take.
-    #[arg(short = 'F', long = "cache_footprint", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(short = 'F', long = "cache_footprint", default_value_t = 256, value_parser = within(1u64..=1_048_576))]
     pub cache_footprint: u64,
     /// Multiplications per request.
-    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = within(1u64..=1_000_000))]
     pub operations: u64,
     /// Sleep before a request's work, in us.
-    #[arg(short = 's', long = "sleep_usec", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    #[arg(short = 's', long = "sleep_usec", default_value_t = 100, value_parser = within(0u64..=1_000_000_000))]
     pub sleep_usec: u64,
     /// Requests per second, of all message threads together; 0: as fast as they come.
-    #[arg(short = 'R', long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100_000_000))]
+    #[arg(short = 'R', long, default_value_t = 0, value_parser = within(0u64..=100_000_000))]
     pub rps: u64,
     /// No lock around the work.
     #[arg(short = 'L', long)]
@@ -69,19 +70,19 @@ pub struct Schbench {
 #[command(name = "schbench-old", no_binary_name = true, disable_help_flag = true)]
 pub struct SchbenchOld {
     /// Message threads.
-    #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, default_value_t = 2, value_parser = within(1u32..=10_000))]
     pub message_threads: u32,
     /// Workers per message thread.
-    #[arg(short, long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short, long, default_value_t = 16, value_parser = within(1u32..=100_000))]
     pub threads: u32,
     /// Run time in s.
-    #[arg(short, long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(short, long, default_value_t = 30, value_parser = within(1u64..=1_000_000))]
     pub runtime: u64,
     /// Sleep of a message thread before it answers, in us.
-    #[arg(short, long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    #[arg(short, long, default_value_t = 30_000, value_parser = within(0u64..=10_000_000))]
     pub sleeptime: u64,
     /// Time for which a worker spins, in us.
-    #[arg(short, long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    #[arg(short, long, default_value_t = 30_000, value_parser = within(0u64..=1_000_000_000))]
     pub cputime: u64,
 }
 
@@ -356,7 +357,7 @@ mod tests {
             ("schbench -t 4 -F 1048576 -n 1000000", "takes"),
             ("schbench -t 4 -m 8 -R 5", "-R 5 is less"),
             ("schbench -t 100000 -m 10000", "1000010000 tasks"),
-            ("schbench-old -t 0", "0 is not in"),
+            ("schbench-old -t 0", "allowed are 1 to "),
             ("schbench-old -R 5", "'-R'"),
         ] {
             let e = parse(bad, Scale::FULL).unwrap_err().to_string();

@@ -11,6 +11,7 @@
 use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{WorkloadError, usage};
 use clap::Parser;
+use coreward_input::within;
 
 /// Objects and stack of a request. assumption.
 const PRIVATE_BYTES: u64 = 256 << 10;
@@ -23,22 +24,22 @@ const ALLOWED: &str = "--threads --work-us --locked-us --locks --think-us --time
 #[command(name = "server", no_binary_name = true, disable_help_flag = true)]
 pub struct Server {
     /// Threads.
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 256, value_parser = within(1u32..=100_000))]
     pub threads: u32,
     /// Work of a request, in us.
-    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 5000, value_parser = within(1u64..=100_000_000))]
     pub work_us: u64,
     /// Work of a request under a mutex, in us.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 50, value_parser = within(1u64..=100_000_000))]
     pub locked_us: u64,
     /// Mutexes.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 32, value_parser = within(1u32..=100_000))]
     pub locks: u32,
     /// Least time between two requests of a thread, in us.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=4_000_000))]
+    #[arg(long, default_value_t = 1000, value_parser = within(0u64..=4_000_000))]
     pub think_us: u64,
     /// Run time in s.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 10, value_parser = within(1u64..=1_000_000))]
     pub time: u64,
 }
 
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused_by_name() {
-        for (bad, part) in [("server --users 3", "'--users'"), ("server --locks 0", "0 is not in")] {
+        for (bad, part) in [("server --users 3", "'--users'"), ("server --locks 0", "allowed are 1 to ")] {
             let e = parse(bad, Scale::FULL).unwrap_err().to_string();
             assert!(e.contains(part) && e.contains("allowed: "), "{bad}: {e}");
         }

@@ -14,6 +14,7 @@
 use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError, usage};
 use clap::Parser;
+use coreward_input::within;
 
 /// Stack, the used part of the kernel stack, and the touched lines of task_struct and its entity.
 /// assumption: as for hackbench, less the message.
@@ -34,20 +35,20 @@ pub struct Sysbench {
     #[arg(long)]
     test: Option<String>,
     /// Threads.
-    #[arg(long, alias = "num-threads", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, alias = "num-threads", default_value_t = 1, value_parser = within(1u32..=100_000))]
     pub threads: u32,
     /// Time limit in s, 0 for none.
-    #[arg(long, alias = "max-time", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    #[arg(long, alias = "max-time", default_value_t = 10, value_parser = within(0u64..=1_000_000))]
     pub time: u64,
     /// Limit on events; 0, or -1 as it was given before 1.0, for none.
     #[arg(long, alias = "max-requests", default_value_t = 0, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(i64).range(-1..=1_000_000_000_000))]
+          value_parser = within(-1i64..=1_000_000_000_000))]
     pub events: i64,
     /// Yields per event.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, default_value_t = 1000, value_parser = within(1u64..=1_000_000_000))]
     pub thread_yields: u64,
     /// Mutexes that the events use in turn.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 8, value_parser = within(1u32..=1_000_000))]
     pub thread_locks: u32,
 }
 
@@ -182,9 +183,9 @@ mod tests {
             ("threads", "the command after 'threads' is ''"),
             ("threads run now", "'run'"),
             ("threads --rate=5 run", "'--rate'"),
-            ("threads --threads=0 run", "0 is not in 1..=100000"),
+            ("threads --threads=0 run", "allowed are 1 to 100000"),
             ("threads --time=0 run", "would never end"),
-            ("threads --events=-2 run", "-2 is not in"),
+            ("threads --events=-2 run", "allowed are -1 to "),
         ] {
             let e = words(bad).unwrap_err().to_string();
             assert!(e.contains(part) && e.contains("allowed: "), "{bad}: {e}");

@@ -35,7 +35,11 @@ impl Source<'_> {
     }
 
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
-        ExperimentError(format!("{}: {}", self.place(error.span()), error.message()))
+        ExperimentError(format!(
+            "{}: {}",
+            self.place(error.span()),
+            coreward_input::toml_refusal(error.message())
+        ))
     }
 
     pub(super) fn named(&self, field: &str, text: Spanned<String>) -> Named {

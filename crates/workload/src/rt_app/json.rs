@@ -153,7 +153,6 @@ impl Reader<'_> {
         Ok(Value::Array(items))
     }
 
-    /// A string without escapes beyond `\"`, `\\` and `\/`: names of tasks and resources need no others.
     fn string(&mut self) -> Result<String, String> {
         self.expect(b'"')?;
         let mut string = String::new();
@@ -164,16 +163,46 @@ impl Reader<'_> {
             self.advance(c.len_utf8());
             match c {
                 '"' => return Ok(string),
-                '\\' => match self.peek() {
-                    Some(c @ (b'"' | b'\\' | b'/')) => {
-                        string.push(char::from(c));
-                        self.advance(1);
-                    }
-                    _ => return Err("only \\\", \\\\ and \\/ may follow a backslash".into()),
-                },
+                '\\' => string.push(self.escaped()?),
                 c => string.push(c),
             }
         }
+    }
+
+    /// What stands after a backslash, by RFC 8259.
+    fn escaped(&mut self) -> Result<char, String> {
+        let c = match self.peek() {
+            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(),
+            _ => return Err("after a backslash allowed are \", \\, /, b, f, n, r, t and u".into()),
+        };
+        self.advance(1);
+        Ok(c)
+    }
+
+    /// A character as one or two UTF-16 units of four hexadecimal digits each.
+    fn unicode(&mut self) -> Result<char, String> {
+        let mut units = vec![self.unit()?];
+        if (0xd800..0xdc00).contains(&units[0]) && self.rest().starts_with("\\u") {
+            self.advance(1);
+            units.push(self.unit()?);
+        }
+        let mut characters = char::decode_utf16(units);
+        let character = characters.next().and_then(Result::ok).filter(|_| characters.next().is_none());
+        character.ok_or_else(|| "after \\u stands half a character".into())
+    }
+
+    fn unit(&mut self) -> Result<u16, String> {
+        let digits = self.rest().get(1..5).filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let unit = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        let unit = unit.ok_or("after \\u allowed are four hexadecimal digits")?;
+        self.advance(5);
+        Ok(unit)
     }
 
     /// A number, true, false or null.
@@ -232,15 +261,28 @@ mod tests {
             ("\"a", 1, "the string does not end"),
             ("/* x", 1, "the comment does not end"),
             ("nul", 1, "'nul' is no value"),
+            (r#""\x""#, 1, "after a backslash allowed are \", \\, /, b, f, n, r, t and u"),
+            (r#""\u12g4""#, 1, "after \\u allowed are four hexadecimal digits"),
+            (r#""\u+123""#, 1, "after \\u allowed are four hexadecimal digits"),
+            (r#""\ud83d""#, 1, "after \\u stands half a character"),
+            (r#""\ud83d\n""#, 1, "after \\u stands half a character"),
+            (r#""\ud83d\u0041""#, 1, "after \\u stands half a character"),
+            (r#""\ude00""#, 1, "after \\u stands half a character"),
         ] {
             assert_eq!(read(bad).unwrap_err(), (line, what.to_owned()), "{bad}");
         }
         assert!(read(&"[".repeat(100_000)).unwrap_err().1.contains("deeper than 16"));
     }
 
+    #[test]
+    fn strings_have_all_escapes() {
+        let json = read(r#""\"\\\/\b\f\n\r\t\u0041\u00fC\ud83d\ude00""#).unwrap();
+        assert_eq!(json.value, Value::String("\"\\/\u{8}\u{c}\n\r\tAü😀".into()));
+    }
+
     proptest! {
         #[test]
-        fn no_text_is_too_much(text in "[\\[\\]{}\":,/*\\\\ \n0-9a-zé.-]{0,60}") {
+        fn no_text_is_too_much(text in "[\\[\\]{}\":,/*\\\\ \nu0-9a-zé.-]{0,60}") {
             let _ = read(&text);
         }
     }

@@ -1,0 +1,31 @@
+//! What tasks wait for when nothing happens any more.
+
+use coreward_workload::Op;
+
+use crate::sim::Simulation;
+use crate::task::{State, Task};
+
+impl Simulation<'_> {
+    /// A task that waits, and for what: one that does not wait for its children, if there is one.
+    pub(crate) fn stuck_task(&self) -> String {
+        let waiting = || self.tasks.iter().filter(|task| task.state == State::Sleeping);
+        let task = waiting().find(|task| !task.waits_for_children).or_else(|| waiting().next());
+        task.map_or("no task waits".into(), |task| format!("task {} waits {}", task.policy.pid, reason(task)))
+    }
+}
+
+fn reason(task: &Task) -> String {
+    match task.op {
+        Some(Op::Read { channel, .. }) => format!("to read channel {}", task.base + channel),
+        Some(Op::ReadFrom { channel, .. } | Op::Poll { channel }) => format!("to read channel {channel}"),
+        Some(Op::Write { channel, .. }) => format!("to write to channel {}", task.base + channel),
+        Some(Op::WriteTo { channel, .. }) => format!("to write to channel {channel}"),
+        Some(Op::WaitChildren) => "for its children".into(),
+        Some(Op::Lock { mutex }) => format!("for mutex {}", mutex + task.sync.turn),
+        Some(Op::CondWait { cond, .. }) => format!("for condition {cond}"),
+        Some(Op::Barrier { barrier, .. }) => format!("at barrier {barrier}"),
+        Some(Op::Await { flag }) => format!("for flag {}", task.base + flag),
+        Some(Op::TakeRequest) => format!("for a request at flag {}", task.base),
+        op => format!("in {op:?}"),
+    }
+}
