@@ -38,7 +38,8 @@ impl Trace for NoTrace {
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
 }
 
-/// A CPU's counters as `/proc/schedstat` has them, and what it has learnt of newidle balance.
+/// A CPU's counters as `/proc/schedstat` has them, and what it has learnt of newidle balance: from the first task of
+/// the run to the end of its last, not only in the measured part.
 #[derive(Clone, Debug, Default)]
 pub struct CpuSchedstat {
     /// Calls of schedule().
@@ -49,7 +50,8 @@ pub struct CpuSchedstat {
     pub ttwu_count: u64,
     /// Of these, of tasks that were last on this CPU and stay.
     pub ttwu_local: u64,
-    /// Time that tasks ran here, ns.
+    /// Time from switches to tasks to switches away from them, ns: without the ways to idle and back, which are busy
+    /// time too.
     pub rq_cpu_time: u64,
     /// Time that tasks waited here, ns.
     pub run_delay: u64,

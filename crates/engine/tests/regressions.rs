@@ -89,3 +89,25 @@ fn a_tie_of_deadlines_goes_to_the_waiting_task() {
     assert_eq!(order, [2, 3, 2, 3]);
     assert_eq!(r.switches().filter(|s| s.3 == Leaving::Exited).count(), 3);
 }
+
+/// rq_cpu_time is the time from each switch to a task to the switch away from it, on every CPU and in the whole run.
+#[test]
+fn rq_cpu_time_is_the_time_of_tasks() {
+    for (machine, w) in [
+        ("1c", spinners(2, 20 * MS)),
+        ("2n2l2c2t", uneven()),
+        ("2n2l2c2t", hackbench("-g 5 -f 6 -l 400 -T --pipe")),
+        ("2n2l2c2t", hackbench("-g 1 -f 2 -l 400 --pipe")),
+    ] {
+        let r = Setup::new(machine, w).run();
+        let mut of_tasks = vec![0; r.outcome.schedstat.len()];
+        let mut running = vec![(0, 0); of_tasks.len()];
+        for (now, cpu, _, _, next) in r.switches() {
+            let (since, task) = std::mem::replace(&mut running[cpu], (now, next));
+            of_tasks[cpu] += if task == 0 { 0 } else { now - since };
+        }
+        assert!(running.iter().all(|(_, task)| *task == 0), "in the end all are idle");
+        let told: Vec<_> = r.outcome.schedstat.iter().map(|c| c.rq_cpu_time).collect();
+        assert_eq!(told, of_tasks, "{machine}");
+    }
+}
