@@ -298,7 +298,13 @@ void cw_enqueue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, stru
 bool cw_dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, struct cw_entity *se,
 		       bool sleep, bool may_delay)
 {
-	return dequeue_entity(sys, cfs_rq, se, sleep, may_delay);
+	struct cw_entity old = *se;
+
+	if (!dequeue_entity(sys, cfs_rq, se, sleep, may_delay))
+		return false;
+	if (se != &cfs_rq->curr)
+		dequeue_waiting(cfs_rq, &old);
+	return true;
 }
 
 bool cw_requeue_delayed_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
@@ -319,12 +325,15 @@ void cw_reweight_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, str
 void cw_set_next_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 			const struct cw_entity *se, u64 now)
 {
+	dequeue_waiting(cfs_rq, se);
 	set_next_entity(sys, cfs_rq, se, now);
 }
 
 void cw_put_prev_entity(struct cw_fair_rq *cfs_rq, struct cw_entity *se)
 {
 	put_prev_entity(cfs_rq, se);
+	if (se->flags & CW_SE_ON_RQ)
+		__enqueue_entity(cfs_rq, se);
 }
 
 bool cw_entity_tick(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)

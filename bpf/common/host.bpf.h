@@ -26,6 +26,7 @@
 #define CW_HOST_BPF_H
 
 #include "balance/newidle.h"
+#include "queue/entity.h"
 #include "track/process.h"
 #include "track/runnable_load.h"
 #include "wakeup/wakeup.h"
@@ -62,15 +63,6 @@ struct host_task {
 	u32 process; /* its tgid where the host follows processes, else its own pid */
 };
 
-/* Weight of each nice value from -20 to 19: sched_prio_to_weight, kernel/sched/core.c. */
-static const u32 sched_prio_to_weight[40] = {
-	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-	9548,  7620,  6100,  4904,  3906,  3121,  2501,	 1991,	1586,  1277,
-	1024,  820,   655,   526,   423,   335,	  272,	 215,	172,   137,
-	110,   87,    70,    56,    45,    36,	  29,	 23,	18,    15,
-};
-/* Of a SCHED_IDLE task: WEIGHT_IDLEPRIO, kernel/sched/sched.h. */
-#define HOST_WEIGHT_IDLEPRIO 3
 /* static_prio of nice -20: MAX_RT_PRIO, include/linux/sched/prio.h. */
 #define HOST_MAX_RT_PRIO 100
 /* SCHED_IDLE, include/uapi/linux/sched.h */
@@ -143,11 +135,8 @@ static inline void update_load_avg(struct host_task *t, s32 cpu, u64 now, bool o
 static inline void host_set_weight(struct host_task *t, const struct task_struct *p)
 {
 	bool idle = p->policy == HOST_SCHED_IDLE;
-	u32 nice = (u32)(p->static_prio - HOST_MAX_RT_PRIO);
 
-	t->policy.weight = idle ? HOST_WEIGHT_IDLEPRIO : 1024;
-	if (!idle && nice < 40)
-		t->policy.weight = sched_prio_to_weight[nice];
+	t->policy.weight = task_weight(p->static_prio - HOST_MAX_RT_PRIO - 20, idle);
 	t->policy.flags &= ~(u32)CW_TASK_SCHED_IDLE;
 	if (idle)
 		t->policy.flags |= CW_TASK_SCHED_IDLE;

@@ -116,7 +116,7 @@ CW_GLOBAL bool lb_periodic_account(s32 cpu, u32 moved)
 CW_GLOBAL s32 account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u64 now)
 {
 	if (t->se.cpu == src)
-		update_entity_lag(&t->se, src);
+		update_entity_lag(&sys, fair_rq(src), &t->se.se);
 	queue_leave(&t->se);
 	return host_enqueue_task(&t->host, dst, now);
 }

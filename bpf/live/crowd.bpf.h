@@ -11,7 +11,7 @@
 /* Does a task wait for `cpu`? The sums may not say so while it is moved. */
 static inline bool has_waiting(s32 cpu)
 {
-	return queue_of(cpu)->weight || scx_bpf_dsq_nr_queued(cpu) > 0;
+	return fair_rq(cpu)->nr_waiting || scx_bpf_dsq_nr_queued(cpu) > 0;
 }
 
 /* Balancing may have brought the task's place in the queue here, but not yet the task. */
@@ -39,13 +39,13 @@ static inline u64 kthread_queue(s32 cpu)
 static inline bool serves_crowd(const struct task_struct *p, s32 cpu)
 {
 	return p->flags & PF_KTHREAD && p->static_prio <= DEFAULT_PRIO &&
-	       cpu_rq(&sys, cpu)->nr_running * eevdf_slice() > KTHREAD_PERIOD_NS;
+	       cpu_rq(&sys, cpu)->nr_running * base_slice(&sys) > KTHREAD_PERIOD_NS;
 }
 
 static inline void enqueue_kthread(struct task_struct *p, s32 cpu, u64 enq_flags)
 {
 	balance_state_of(cpu)->kthreads = 1;
-	scx_bpf_dsq_insert(p, kthread_queue(cpu), eevdf_slice(), enq_flags);
+	scx_bpf_dsq_insert(p, kthread_queue(cpu), base_slice(&sys), enq_flags);
 }
 
 /* Is the first of the kernel's threads to run before the first of the others by EEVDF, too? */
@@ -57,7 +57,7 @@ static __noinline bool is_kthread_best(s32 cpu)
 	if (!t || !may_run(&t->se, cpu))
 		return false;
 	p = __COMPAT_scx_bpf_dsq_peek(cpu);
-	return !p || t->se.deadline <= (s64)p->scx.dsq_vtime;
+	return !p || t->se.se.deadline <= (s64)p->scx.dsq_vtime;
 }
 
 /* A thread of the kernel runs, if one waits and its turn has come, or nobody else is there. */
@@ -124,7 +124,7 @@ static __noinline bool rescue_starving(s32 cpu)
  * first. Among a thousand that wait it would be back after seconds, and RCU would
  * wait as long for each such reader.
  */
-static inline bool is_rcu_reader(struct eevdf_queue *q, const struct task_struct *p)
+static inline bool is_rcu_reader(struct live_queue *q, const struct task_struct *p)
 {
 	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
 	       p->rcu_read_lock_nesting > RCU_NESTING_OWN && q->rcu_ticks++ < RCU_TICKS;

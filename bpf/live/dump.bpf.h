@@ -19,16 +19,16 @@ void BPF_STRUCT_OPS(live_dump, struct scx_dump_ctx *dump)
 void BPF_STRUCT_OPS(live_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
 {
 	const struct balance_state *balance = balance_state_of(cpu);
-	const struct eevdf_queue *q = queue_of(cpu);
+	const struct cw_fair_rq *fair = fair_rq(cpu);
 	const struct cw_cpu *rq = cpu_rq(&sys, cpu);
 	u32 is_claimed = claimed[cpu & CW_CPU_MASK], is_offline = offline[cpu & CW_CPU_MASK];
 	s32 queued = scx_bpf_dsq_nr_queued(cpu);
 
-	if (idle && !is_claimed && !is_offline && queued <= 0 && !q->weight)
+	if (idle && !is_claimed && !is_offline && queued <= 0 && !fair->nr_waiting)
 		return;
-	scx_bpf_dump("queued=%d waiting_weight=%lld V=%lld\n", queued, q->weight, avg_vruntime(q));
-	scx_bpf_dump("curr_weight=%u curr_vruntime=%lld curr_deadline=%lld resched=%u\n", q->curr_weight,
-		     q->curr_vruntime, q->curr_deadline, q->resched);
+	scx_bpf_dump("queued=%d waiting_weight=%lld V=%lld\n", queued, fair->sum_weight, avg_vruntime(fair));
+	scx_bpf_dump("curr_weight=%u curr_vruntime=%lld curr_deadline=%lld resched=%u\n", fair->curr.weight,
+		     fair->curr.vruntime, fair->curr.deadline, queue_of(cpu)->resched);
 	scx_bpf_dump("nr_running=%u util=%llu idle=%u claimed=%u offline=%u\n", rq->nr_running,
 		     (u64)rq->avg.util_avg, rq->curr_is_idle, is_claimed, is_offline);
 	scx_bpf_dump("balance_due=%u exec=%u push_to=%d next_balance=%llu\n", balance->due,
@@ -44,9 +44,9 @@ void BPF_STRUCT_OPS(live_dump_task, struct scx_dump_ctx *dump, struct task_struc
 	if (!t)
 		return;
 	queue = queue_cpu(&t->se);
-	lag = queue < 0 ? t->se.vlag : avg_vruntime(queue_of(queue)) - t->se.vruntime;
-	scx_bpf_dump("vruntime=%lld deadline=%lld lag=%lld eevdf_weight=%u\n", t->se.vruntime,
-		     t->se.deadline, lag, t->se.weight);
+	lag = queue < 0 ? t->se.se.vlag : avg_vruntime(fair_rq(queue)) - t->se.se.vruntime;
+	scx_bpf_dump("vruntime=%lld deadline=%lld lag=%lld eevdf_weight=%u\n", t->se.se.vruntime,
+		     t->se.se.deadline, lag, t->se.se.weight);
 	scx_bpf_dump("queue=%d placed_on=%d counted_on=%d allowed=%u\n", queue, t->se.cpu,
 		     t->host.queued, t->host.policy.nr_cpus_allowed);
 }

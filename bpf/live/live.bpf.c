@@ -41,7 +41,7 @@ extern bool CONFIG_PREEMPT_LAZY __kconfig __weak;
 /* What the scheduler keeps of a task. */
 struct live_task {
 	struct host_task host;
-	struct eevdf_entity se;
+	struct live_entity se;
 	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
 	u32 push_to; /* active balance, exec: 1 + the CPU that it goes to when it is queued next */
 	u64 woken_at; /* ns, 0 once it has run */
@@ -109,7 +109,7 @@ static inline void release_cpu(s32 cpu)
 static inline void insert_local(struct task_struct *p, u64 enq_flags)
 {
 	stats_of(bpf_get_smp_processor_id())->direct++;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, eevdf_slice(), enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, base_slice(&sys), enq_flags);
 }
 
 #include "balance.bpf.h"
@@ -246,7 +246,7 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 		return false;
 	account_move(t, cpu, dst, now);
 	count_pull(bpf_get_smp_processor_id(), false);
-	scx_bpf_dsq_insert_vtime(p, dst, eevdf_slice(), moved_deadline(dst, t->host.policy.weight),
+	scx_bpf_dsq_insert_vtime(p, dst, base_slice(&sys), moved_deadline(dst, t->host.policy.weight),
 				 enq_flags);
 	scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
 	return true;
@@ -278,8 +278,8 @@ static inline void resched_curr_lazy(s32 cpu, bool at_once)
 		queue_of(cpu)->resched = 1;
 }
 
-/* Is no eligible task that waits for `cpu` to run before `se`, which is about to wait there, too? */
-static inline bool is_best(const struct eevdf_entity *se, s32 cpu)
+/* Is no eligible task that waits for `cpu` to run before `le`, which is about to wait there, too? */
+static inline bool is_best(const struct live_entity *le, s32 cpu)
 {
 	struct task_struct *p;
 	u32 asked = 0;
@@ -287,7 +287,7 @@ static inline bool is_best(const struct eevdf_entity *se, s32 cpu)
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct live_task *t = lookup_task(p);
 
-		if (asked++ == PICK_MAX || !t || (s64)p->scx.dsq_vtime >= se->deadline)
+		if (asked++ == PICK_MAX || !t || (s64)p->scx.dsq_vtime >= le->se.deadline)
 			break;
 		if (may_run(&t->se, cpu))
 			return false;
@@ -295,12 +295,32 @@ static inline bool is_best(const struct eevdf_entity *se, s32 cpu)
 	return true;
 }
 
-/* The size of the request that the task is placed with: half for one that has not run yet (PLACE_DEADLINE_INITIAL). */
-static inline u64 request_of(const struct live_task *t)
-{
-	u64 slice = eevdf_slice();
+/* SCHED_BATCH, include/uapi/linux/sched.h */
+#define POLICY_BATCH 3
 
-	return t->ran_on < 0 && sched_feat(&sys, CW_FEAT_PLACE_DEADLINE_INITIAL) ? slice / 2 : slice;
+/* Places the task, which comes to the queue of `cpu`. */
+static inline void place_task_in_queue(struct live_task *t, const struct task_struct *p, s32 cpu)
+{
+	u32 flags = 0;
+
+	if (t->host.policy.flags & CW_TASK_SCHED_IDLE)
+		flags = CW_SE_IDLE;
+	else if (p->policy == POLICY_BATCH)
+		flags = CW_SE_BATCH;
+	place_entity(&t->se, cpu, t->host.policy.weight, flags, t->ran_on < 0);
+}
+
+/* Is the task, which has just been queued on `cpu`, to run in place of the running one? */
+static inline bool wakeup_preempt(struct live_task *t, s32 cpu, u64 now)
+{
+	enum live_preempt preempt = check_preempt(&t->se, cpu, t->ran_on < 0 ? WF_FORK : 0, now);
+
+	/* if another is to run before this one, that waits for the tick: whom an interrupt wakes does not */
+	if (preempt == LIVE_PREEMPT_IF_BEST && (t->by_interrupt || is_best(&t->se, cpu)))
+		preempt = LIVE_PREEMPT_YES;
+	if (preempt != LIVE_PREEMPT_YES)
+		preempt_refused(cpu);
+	return preempt == LIVE_PREEMPT_YES;
 }
 
 void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
@@ -309,7 +329,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	struct live_stats *s = stats_of(bpf_get_smp_processor_id());
 	u64 now = scx_bpf_now();
 	struct live_task *t = lookup_task(p);
-	bool idle, served;
+	bool over;
 
 	if (!t) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
@@ -329,22 +349,19 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	host_enqueue_task(&t->host, cpu, now);
 	queue_leave(&t->se);
-	served = update_curr(queue_of(cpu), now);
+	over = charge_curr(&sys, fair_rq(cpu), now);
 	if (t->se.cpu != cpu)
-		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
-	limit_wait(&t->se, cpu);
+		place_task_in_queue(t, p, cpu);
+	limit_wait(&t->se.se, cpu);
 	queue_join(&t->se, cpu);
 	if (serves_crowd(p, cpu))
 		enqueue_kthread(p, cpu, enq_flags);
 	else
-		scx_bpf_dsq_insert_vtime(p, cpu, eevdf_slice(), (u64)t->se.deadline, enq_flags);
+		scx_bpf_dsq_insert_vtime(p, cpu, base_slice(&sys), (u64)t->se.se.deadline, enq_flags);
 	s->enqueued++;
-	idle = t->host.policy.flags & CW_TASK_SCHED_IDLE;
-	/* if another is to run before this one, it waits for the tick: no longer now */
-	if (served || (check_preempt(&t->se, cpu, idle) &&
-		       (t->by_interrupt || is_best(&t->se, cpu)))) {
+	if (wakeup_preempt(t, cpu, now) || over) {
 		s->preempted++;
-		resched_curr_lazy(cpu, served || t->by_interrupt);
+		resched_curr_lazy(cpu, over || t->by_interrupt);
 	}
 }
 
@@ -355,8 +372,8 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
  */
 static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 {
-	struct eevdf_queue *q = queue_of(cpu);
-	bool curr_eligible = prev && entity_eligible(q, q->curr_vruntime);
+	const struct cw_fair_rq *rq = fair_rq(cpu);
+	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
 	struct task_struct *p;
 	u32 asked = 0;
 
@@ -367,7 +384,7 @@ static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 			break;
 		if (!t || !may_run_here(p, cpu) || !may_run(&t->se, cpu))
 			continue;
-		if (curr_eligible && q->curr_deadline < (s64)p->scx.dsq_vtime)
+		if (curr_eligible && entity_before(rq->curr.deadline, (s64)p->scx.dsq_vtime))
 			return false;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			return true;
@@ -379,7 +396,7 @@ static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct balance_state *balance = balance_state_of(cpu);
-	struct eevdf_queue *q = queue_of(cpu);
+	struct live_queue *q = queue_of(cpu);
 
 	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
 		prev = NULL;
@@ -395,18 +412,18 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 	if (ask_to_leave(cpu, prev))
 		return;
 	if (prev) {
-		update_curr(q, scx_bpf_now());
+		update_curr(&sys, &q->fair, scx_bpf_now());
 		if (is_rcu_reader(q, prev)) {
 			/* until the next tick */
 			prev->scx.slice = 1;
 			return;
 		}
 	}
-	if (has_waiting(cpu) && !(prev && protect_curr(q)) &&
+	if (has_waiting(cpu) && !(prev && pick_protected(&sys, &q->fair, true)) &&
 	    (pick_kthread(cpu) || rescue_starving(cpu) || pick_eevdf(cpu, prev)))
 		return;
 	if (prev)
-		prev->scx.slice = eevdf_slice();
+		prev->scx.slice = base_slice(&sys);
 	else
 		sched_balance_newidle(cpu);
 }
@@ -414,11 +431,12 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 /* sched_yield. A task that nobody waits for goes on, without a switch. */
 bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to)
 {
-	struct eevdf_queue *q = queue_of(scx_bpf_task_cpu(from));
+	struct cw_fair_rq *rq = fair_rq(scx_bpf_task_cpu(from));
 
-	if (to || !q->weight)
+	if (to || !rq->nr_waiting)
 		return false;
-	forfeit_request(q, scx_bpf_now());
+	update_curr(&sys, rq, scx_bpf_now());
+	yield_task_fair(&sys, rq);
 	from->scx.slice = 0;
 	return false;
 }
@@ -446,11 +464,11 @@ void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 		return;
 	queue_leave(&t->se);
 	if (t->se.cpu != cpu)
-		place_entity(&t->se, cpu, t->host.policy.weight, request_of(t));
+		place_task_in_queue(t, p, cpu);
 	release_cpu(cpu);
 	count_switch(t, cpu, now);
 	host_set_next_task(&t->host, cpu, now);
-	set_next_entity(&t->se, cpu, t->host.policy.flags & CW_TASK_SCHED_IDLE, now);
+	set_next_task(&t->se, cpu, now);
 	if (offline[cpu & CW_CPU_MASK])
 		p->scx.slice = SCX_SLICE_DFL;
 }
@@ -482,7 +500,7 @@ void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
 
 	if (!t)
 		return;
-	put_prev_entity(&t->se, cpu, !runnable, now);
+	put_prev_task(&t->se, cpu, !runnable, now);
 	account_run(t, p, cpu, now);
 	host_put_prev_task(&t->host, cpu, now);
 }
@@ -498,7 +516,7 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 		note_sync_sleep(&t->host.policy, t->sync_at, now);
 	t->sync_at = 0;
 	if (queue_cpu(&t->se) >= 0) {
-		update_entity_lag(&t->se, queue_cpu(&t->se));
+		update_entity_lag(&sys, fair_rq(queue_cpu(&t->se)), &t->se.se);
 		queue_leave(&t->se);
 	}
 	t->se.slept_on = deq_flags & SCX_DEQ_SLEEP ? t->se.cpu : -1;
@@ -532,7 +550,7 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 now = scx_bpf_now();
-	struct eevdf_queue *q = queue_of(cpu);
+	struct live_queue *q = queue_of(cpu);
 	struct live_task *t = lookup_task(p);
 
 	if (!hardirq_mask)
@@ -543,11 +561,11 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 	host_task_tick(&t->host, cpu, now);
 	task_tick_cache(p, cpu, now);
 	if (offline[cpu & CW_CPU_MASK]) {
-		update_curr(q, now);
+		update_curr(&sys, &q->fair, now);
 		task_tick_offline(p, cpu);
 		return;
 	}
-	if ((update_curr(q, now) && has_waiting(cpu)) || q->resched)
+	if ((charge_curr(&sys, &q->fair, now) && has_waiting(cpu)) || q->resched)
 		p->scx.slice = 0;
 	if (sched_balance_trigger(cpu, now))
 		p->scx.slice = 0;
@@ -630,6 +648,7 @@ s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_a
 		return -ENOMEM;
 	t->se.cpu = -1;
 	t->se.slept_on = -1;
+	t->se.se.id = p->pid;
 	t->ran_on = -1;
 	host_init_task(&t->host, p, args->fork);
 	host_set_cpus_allowed(&t->host, p, p->cpus_ptr);

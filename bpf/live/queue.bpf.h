@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Earliest eligible virtual deadline first, as far as it is arithmetic: virtual
- * time, lag, eligibility. The tasks themselves wait in one dispatch queue for
- * each CPU, in order of their virtual deadlines.
+ * The policy's queue (policy/queue/), EEVDF's, as a host of sched_ext needs it. The tasks
+ * themselves wait in one dispatch queue for each CPU, in order of their virtual deadlines.
  *
- * Each task has a virtual time, vruntime, that runs at 1024 / weight of real
- * time while it runs. With V the weighted mean over the CPU's tasks, a task's
- * lag is V - vruntime, and it is eligible while its lag is not negative. Of the
- * eligible ones the task with the earliest deadline runs, the deadline being the
- * vruntime at which its current request, a slice, is served.
- * (Stoica and Abdel-Wahab 1995; kernel/sched/fair.c, 6.12.)
- *
- * Virtual time is counted from `base`, which moves to V only while nothing
- * waits, so that other CPUs may take off waiting tasks without a lock. The sums
- * have room for 19 hours of virtual time without such a moment.
+ * The sums of those that wait may be changed by CPUs that take a task off without a lock.
+ * So virtual time is counted from an origin that moves to V only while nothing waits;
+ * the sums have room for 19 hours of virtual time without such a moment.
  *
  * CPUs have virtual times of their own, which may be minutes apart. So a task's
  * place in them is changed only under the lock of the runqueue that it is on. Who
@@ -22,104 +14,50 @@
 #ifndef CW_QUEUE_BPF_H
 #define CW_QUEUE_BPF_H
 
-#include "types.h"
+#include "queue/preempt.h"
 
 /* A task's place in virtual time. */
-struct eevdf_entity {
-	s64 vruntime;
-	s64 deadline;
-	s64 vlag; /* lag when it last left a queue, in virtual ns */
-	s64 key; /* vruntime - base as it is in the sums */
+struct live_entity {
+	struct cw_entity se;
+	s64 key; /* vruntime less the origin as it is in the sums */
 	u64 joined; /* 1 + the CPU in whose sums it is, or 0; above these 32 bits, how often it has joined */
-	u32 weight; /* with which it is in the sums of its queue */
-	s32 cpu; /* in whose virtual time vruntime and deadline are, or -1: it is to be placed anew */
+	s32 cpu; /* in whose virtual time it is, or -1: it is to be placed anew */
 	s32 slept_on; /* in whose vruntime still is since it went to sleep, or -1 */
 };
 
-/* One CPU's queue. The running task is not in the sums. */
-struct eevdf_queue {
-	s64 base;
-	s64 sum; /* of (vruntime - base) * weight over waiting tasks */
-	s64 weight; /* sum over waiting tasks */
-	/* the running task; without one curr_weight is 0 */
-	s64 curr_vruntime;
-	s64 curr_deadline;
-	s64 picked_deadline; /* as it was when the task was picked: RUN_TO_PARITY */
-	u64 curr_start; /* until when it has been charged, ns */
-	u32 curr_weight;
-	u32 curr_idle; /* it is a SCHED_IDLE task */
-	u32 resched; /* its next tick is to take the CPU from it */
-	u32 rcu_ticks; /* for which it has kept the CPU as a reader of RCU */
+/* One CPU's queue. */
+struct live_queue {
+	struct cw_fair_rq fair;
+	u32 resched; /* the next tick is to take the CPU from the running task */
+	u32 rcu_ticks; /* for which that has kept the CPU as a reader of RCU */
 } __attribute__((aligned(128)));
 
-struct eevdf_queue eevdf_queue[CW_MAX_CPUS];
+struct live_queue live_queue[CW_MAX_CPUS];
 
-/* 1 + log2(min(CPUs, 8)): what base_slice_ns is scaled by (kernel/sched/fair.c: get_update_sysctl_factor). */
-const volatile u32 slice_factor = 1;
-
-static inline struct eevdf_queue *queue_of(s32 cpu)
+static inline struct live_queue *queue_of(s32 cpu)
 {
-	return &eevdf_queue[cpu & CW_CPU_MASK];
+	return &live_queue[cpu & CW_CPU_MASK];
 }
 
-/* The size of a request, ns. */
-static inline u64 eevdf_slice(void)
+static inline struct cw_fair_rq *fair_rq(s32 cpu)
 {
-	return (u64)tunable(&sys, CW_TUNE_base_slice_ns) * slice_factor;
-}
-
-/* Real time to virtual time. */
-static inline s64 calc_delta_fair(u64 delta, u32 weight)
-{
-	if (weight == CW_NICE_0_WEIGHT || !weight)
-		return (s64)delta;
-	return (s64)(delta * CW_NICE_0_WEIGHT / weight);
-}
-
-/* Virtual time to real time. */
-static inline u64 calc_delta_real(s64 delta, u32 weight)
-{
-	return delta > 0 ? (u64)delta * weight / CW_NICE_0_WEIGHT : 0;
-}
-
-/* sum / weight, rounded down; weight > 0. BPF divides without signs. */
-static inline s64 div_floor(s64 sum, s64 weight)
-{
-	if (sum >= 0)
-		return (s64)((u64)sum / (u64)weight);
-	return -(s64)(((u64)-sum + (u64)weight - 1) / (u64)weight);
-}
-
-/* V. */
-static inline s64 avg_vruntime(const struct eevdf_queue *q)
-{
-	s64 sum = q->sum + (q->curr_vruntime - q->base) * q->curr_weight;
-	s64 weight = q->weight + q->curr_weight;
-
-	return weight > 0 ? q->base + div_floor(sum, weight) : q->base;
+	return &queue_of(cpu)->fair;
 }
 
 /* Does V reach this vruntime within so much real time? It advances by 1024 / weight of that. */
-static inline bool is_due_within(const struct eevdf_queue *q, s64 vruntime, s64 ns)
+static inline bool is_due_within(const struct cw_fair_rq *rq, s64 vruntime, s64 ns)
 {
-	s64 sum = q->sum + (q->curr_vruntime - q->base) * q->curr_weight;
-
-	return sum + ns * CW_NICE_0_WEIGHT >= (vruntime - q->base) * (q->weight + q->curr_weight);
-}
-
-/* Is the lag of a task of the queue at this vruntime not negative? */
-static inline bool entity_eligible(const struct eevdf_queue *q, s64 vruntime)
-{
-	return is_due_within(q, vruntime, 0);
+	return queue_sum(rq) + ns * CW_NICE_0_WEIGHT >=
+	       (vruntime - rq->zero_vruntime) * queue_weight(rq);
 }
 
 /*
  * May a task that waits for `cpu` run there by its lag? One that was moved there
  * and is in another virtual time may: for that it was moved.
  */
-static inline bool may_run(const struct eevdf_entity *se, s32 cpu)
+static inline bool may_run(const struct live_entity *le, s32 cpu)
 {
-	return se->cpu != cpu || entity_eligible(queue_of(cpu), se->vruntime);
+	return le->cpu != cpu || entity_eligible(fair_rq(cpu), &le->se);
 }
 
 /*
@@ -132,87 +70,56 @@ static inline bool may_run(const struct eevdf_entity *se, s32 cpu)
 #define EEVDF_WAIT_NS 5000000000LL
 
 /* The deadline that a task may have at the latest among those of the queue. */
-static inline s64 latest_deadline(const struct eevdf_queue *q)
+static inline s64 latest_deadline(const struct cw_fair_rq *rq)
 {
-	s64 weight = q->weight + q->curr_weight;
+	s64 weight = queue_weight(rq);
 
-	return avg_vruntime(q) + div_floor(EEVDF_WAIT_NS * CW_NICE_0_WEIGHT, weight > 0 ? weight : 1);
+	return avg_vruntime(rq) + div_floor(EEVDF_WAIT_NS * CW_NICE_0_WEIGHT, weight > 0 ? weight : 1);
 }
 
-/* Forgives a task that is about to wait for `cpu` what it would have to wait for too long for. */
-static inline void limit_wait(struct eevdf_entity *se, s32 cpu)
+/* Forgives a task that is about to wait for `cpu` what it would have to wait too long for. */
+static inline void limit_wait(struct cw_entity *se, s32 cpu)
 {
-	struct eevdf_queue *q = queue_of(cpu);
+	const struct cw_fair_rq *rq = fair_rq(cpu);
 	s64 latest;
 
-	if (is_due_within(q, se->deadline, EEVDF_WAIT_NS))
+	if (is_due_within(rq, se->deadline, EEVDF_WAIT_NS))
 		return;
-	latest = latest_deadline(q);
+	latest = latest_deadline(rq);
 	if (se->vruntime > latest)
 		se->vruntime = latest;
 	if (se->deadline > latest)
 		se->deadline = latest;
 }
 
-/*
- * Charges the running task for its time until `now`. True if its request is
- * served; then it has a new one.
- */
-static inline bool update_curr(struct eevdf_queue *q, u64 now)
-{
-	s64 delta = (s64)(now - q->curr_start);
-
-	if (!q->curr_weight || delta <= 0)
-		return false;
-	q->curr_start = now;
-	q->curr_vruntime += calc_delta_fair((u64)delta, q->curr_weight);
-	if (q->curr_vruntime < q->curr_deadline)
-		return false;
-	q->curr_deadline = q->curr_vruntime + calc_delta_fair(eevdf_slice(), q->curr_weight);
-	return true;
-}
-
-/* The running task yields: it forfeits what is left of its request, unless it has had more than its share. */
-static inline void forfeit_request(struct eevdf_queue *q, u64 now)
-{
-	update_curr(q, now);
-	if (!entity_eligible(q, q->curr_vruntime))
-		return;
-	q->curr_vruntime = q->curr_deadline;
-	q->curr_deadline += calc_delta_fair(eevdf_slice(), q->curr_weight);
-}
-
 /* Adds a waiting task, which is in no sums, to those of `cpu`. */
-static inline void queue_join(struct eevdf_entity *se, s32 cpu)
+static inline void queue_join(struct live_entity *le, s32 cpu)
 {
-	struct eevdf_queue *q = queue_of(cpu);
+	struct cw_fair_rq *rq = fair_rq(cpu);
 
-	se->key = se->vruntime - q->base;
-	__sync_fetch_and_add(&q->sum, se->key * se->weight);
-	__sync_fetch_and_add(&q->weight, se->weight);
+	le->key = le->se.vruntime - rq->zero_vruntime;
+	__enqueue_entity(rq, &le->se);
 	/* from here on others may take it off */
-	__sync_lock_test_and_set(&se->joined, ((se->joined >> 32) + 1) << 32 | (u32)(cpu + 1));
+	__sync_lock_test_and_set(&le->joined, ((le->joined >> 32) + 1) << 32 | (u32)(cpu + 1));
 }
 
 /* The CPU in whose sums the task is, or -1. */
-static inline s32 queue_cpu(const struct eevdf_entity *se)
+static inline s32 queue_cpu(const struct live_entity *le)
 {
-	return (s32)(u32)se->joined - 1;
+	return (s32)(u32)le->joined - 1;
 }
 
 /* Takes a task off the sums that it is in, by exactly what it added: whoever comes first does it. */
-static inline void queue_leave(struct eevdf_entity *se)
+static inline void queue_leave(struct live_entity *le)
 {
-	u64 joined = __sync_fetch_and_add(&se->joined, 0);
-	s64 key = se->key, weight = se->weight;
-	struct eevdf_queue *q;
+	u64 joined = __sync_fetch_and_add(&le->joined, 0);
+	u32 weight = le->se.weight;
+	s64 key = le->key;
 
 	if (!(u32)joined ||
-	    __sync_val_compare_and_swap(&se->joined, joined, joined >> 32 << 32) != joined)
+	    __sync_val_compare_and_swap(&le->joined, joined, joined >> 32 << 32) != joined)
 		return;
-	q = queue_of((s32)(u32)joined - 1);
-	__sync_fetch_and_add(&q->sum, -(key * weight));
-	__sync_fetch_and_add(&q->weight, -weight);
+	__dequeue_entity(fair_rq((s32)(u32)joined - 1), key, weight);
 }
 
 /*
@@ -220,113 +127,110 @@ static inline void queue_leave(struct eevdf_entity *se)
  * V has caught up (DELAY_DEQUEUE): here it leaves, and owes what it would owe by now
  * if its weight were still in the sums.
  */
-static inline s64 entity_lag(const struct eevdf_entity *se)
+static inline s64 returning_lag(const struct live_entity *le)
 {
-	const struct eevdf_queue *q = queue_of(se->slept_on);
-	s64 total = q->weight + q->curr_weight, behind;
+	const struct cw_fair_rq *rq = fair_rq(le->slept_on);
+	const struct cw_entity *se = &le->se;
+	s64 total = queue_weight(rq), behind;
 
-	if (se->vlag >= 0 || se->slept_on < 0 || !sched_feat(&sys, CW_FEAT_DELAY_DEQUEUE))
+	if (se->vlag >= 0 || le->slept_on < 0 || !sched_feat(&sys, CW_FEAT_DELAY_DEQUEUE))
 		return se->vlag;
-	behind = avg_vruntime(q) - se->vruntime;
+	behind = avg_vruntime(rq) - se->vruntime;
 	if (behind >= 0)
 		return 0;
 	behind = div_floor(behind * total, total + se->weight);
 	return behind < se->vlag ? se->vlag : behind;
 }
 
-/*
- * Places a task of `weight` that comes to the queue of `cpu`: at V less the lag
- * that it left its last queue with. Its own weight will pull V along, so the lag
- * is scaled up to be what it was once the task is in.
- */
-static inline void place_entity(struct eevdf_entity *se, s32 cpu, u32 weight, u64 slice)
+/* Places a task of `weight` that comes to the queue of `cpu`; `initial`: it is new. */
+static inline void place_entity(struct live_entity *le, s32 cpu, u32 weight, u32 flags, bool initial)
 {
-	struct eevdf_queue *q = queue_of(cpu);
-	s64 total = q->weight + q->curr_weight, lag = 0;
+	struct cw_fair_rq *rq = fair_rq(cpu);
+	struct cw_entity *se = &le->se;
+	s64 lag = returning_lag(le), own = se->vlag;
 
-	if (!q->weight)
-		q->base = avg_vruntime(q);
-	if (sched_feat(&sys, CW_FEAT_PLACE_LAG) && total > 0 && se->vlag)
-		lag = div_floor(entity_lag(se) * (total + weight), total);
-	se->cpu = cpu;
+	if (!rq->nr_waiting)
+		update_zero_vruntime(rq);
+	le->cpu = cpu;
 	se->weight = weight;
-	se->vruntime = avg_vruntime(q) - lag;
-	se->deadline = se->vruntime + calc_delta_fair(slice, weight);
+	se->vlag = lag;
+	enqueue_entity(&sys, rq, se, initial ? CW_ENQUEUE_INITIAL : 0);
+	se->flags = (se->flags & ~(u32)(CW_SE_IDLE | CW_SE_BATCH)) | flags;
+	se->vlag = own;
 }
 
 /* Where a task that is moved to `cpu` waits among the deadlines there. */
 static inline u64 moved_deadline(s32 cpu, u32 weight)
 {
-	const struct eevdf_queue *q = queue_of(cpu);
-	s64 deadline = avg_vruntime(q) + calc_delta_fair(eevdf_slice(), weight);
-	s64 latest = latest_deadline(q);
+	const struct cw_fair_rq *rq = fair_rq(cpu);
+	struct cw_entity se = { .weight = weight };
+	s64 deadline = avg_vruntime(rq) + (s64)calc_delta_fair(rq, base_slice(&sys), &se);
+	s64 latest = latest_deadline(rq);
 
 	return (u64)(deadline < latest ? deadline : latest);
 }
 
-/* Notes the lag of a task of `cpu`, at most two slices or a tick either way. */
-static inline void update_entity_lag(struct eevdf_entity *se, s32 cpu)
+/* The running task of `cpu` is `le` from now on. */
+static inline void set_next_task(struct live_entity *le, s32 cpu, u64 now)
 {
-	u64 slice = 2 * eevdf_slice();
-	s64 limit = calc_delta_fair(slice > sys.tick_ns ? slice : sys.tick_ns, se->weight);
-	s64 lag = avg_vruntime(queue_of(cpu)) - se->vruntime;
+	struct live_queue *q = queue_of(cpu);
 
-	se->vlag = lag > limit ? limit : lag < -limit ? -limit : lag;
-}
-
-/* The running task of `cpu` is `se` from now on. */
-static inline void set_next_entity(struct eevdf_entity *se, s32 cpu, bool idle, u64 now)
-{
-	struct eevdf_queue *q = queue_of(cpu);
-
-	q->curr_vruntime = se->vruntime;
-	q->curr_deadline = se->deadline;
-	q->picked_deadline = se->deadline;
-	q->curr_start = now;
-	q->curr_weight = se->weight;
-	q->curr_idle = idle;
+	set_next_entity(&sys, &q->fair, &le->se, now);
 	q->resched = 0;
 	q->rcu_ticks = 0;
 }
 
-/* `cpu` switches away from `se`, the running task; notes its lag if that leaves. */
-static inline void put_prev_entity(struct eevdf_entity *se, s32 cpu, bool leaves, u64 now)
+/* `cpu` switches away from `le`, the running task; notes its lag if that leaves. */
+static inline void put_prev_task(struct live_entity *le, s32 cpu, bool leaves, u64 now)
 {
-	struct eevdf_queue *q = queue_of(cpu);
+	struct cw_fair_rq *rq = fair_rq(cpu);
 
-	update_curr(q, now);
-	se->vruntime = q->curr_vruntime;
-	se->deadline = q->curr_deadline;
+	update_curr(&sys, rq, now);
 	if (leaves)
-		update_entity_lag(se, cpu);
+		update_entity_lag(&sys, rq, &rq->curr);
+	put_prev_entity(rq, &le->se);
 	/* it may come back before another task is placed: in the same virtual time */
-	if (!q->weight)
-		q->base = se->vruntime;
-	q->curr_weight = 0;
+	if (!rq->nr_waiting)
+		rq->zero_vruntime = le->se.vruntime;
 }
 
-/* Does the running task keep the CPU whatever waits, because its request is not served yet? */
-static inline bool protect_curr(const struct eevdf_queue *q)
+/* What the task that has just been queued on `cpu` does to the running one. */
+enum live_preempt {
+	LIVE_PREEMPT_NO,
+	LIVE_PREEMPT_YES,
+	LIVE_PREEMPT_IF_BEST, /* if it is also the best of those that wait, which the caller has to see */
+};
+
+static inline enum live_preempt check_preempt(const struct live_entity *le, s32 cpu, u32 wake_flags,
+					      u64 now)
 {
-	return q->curr_weight && sched_feat(&sys, CW_FEAT_RUN_TO_PARITY) &&
-	       q->picked_deadline == q->curr_deadline && entity_eligible(q, q->curr_vruntime);
+	struct cw_fair_rq *rq = fair_rq(cpu);
+	const struct cw_entity *se = &le->se;
+	bool curr_eligible;
+	u32 reason;
+
+	if (!curr_competes(rq))
+		return LIVE_PREEMPT_NO;
+	if (sched_feat(&sys, CW_FEAT_WAKEUP_PICK))
+		reason = preempt_before_wakeup_pick(&sys, rq, se, wake_flags, false, now);
+	else
+		reason = preempt_before_pick(&sys, rq, se, wake_flags, false);
+	if (reason != CW_QUEUE_NONE)
+		return preempts(reason) ? LIVE_PREEMPT_YES : LIVE_PREEMPT_NO;
+	if (pick_protected(&sys, rq, true))
+		return LIVE_PREEMPT_NO;
+	curr_eligible = entity_eligible(rq, &rq->curr);
+	if (pick_step(rq, curr_eligible, se->vruntime, se->deadline) != CW_PICK_TAKE)
+		return LIVE_PREEMPT_NO;
+	return LIVE_PREEMPT_IF_BEST;
 }
 
-/*
- * May a task that has just been queued on `cpu` run in place of the running one?
- * Only if it is also the best of those that wait, which the caller has to see.
- */
-static inline bool check_preempt(const struct eevdf_entity *se, s32 cpu, bool idle)
+/* The task that has just been queued on `cpu` does not preempt: for how long the running one is protected now. */
+static inline void preempt_refused(s32 cpu)
 {
-	struct eevdf_queue *q = queue_of(cpu);
-
-	if (!q->curr_weight || !sched_feat(&sys, CW_FEAT_WAKEUP_PREEMPTION))
-		return false;
-	if (q->curr_idle != idle)
-		return q->curr_idle;
-	if (!entity_eligible(q, se->vruntime) || protect_curr(q))
-		return false;
-	return !entity_eligible(q, q->curr_vruntime) || se->deadline < q->curr_deadline;
+	if (sched_feat(&sys, CW_FEAT_PROTECT_SLICE) && sched_feat(&sys, CW_FEAT_RUN_TO_PARITY) &&
+	    curr_competes(fair_rq(cpu)))
+		update_protect_slice(&sys, fair_rq(cpu));
 }
 
 #endif /* CW_QUEUE_BPF_H */

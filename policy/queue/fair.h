@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The fair class's queue, whichever discipline it has: what is done at each step of
- * an entity's life. For a host, which moves entities in and out of its store of those that wait:
+ * an entity's life. For a host, which keeps a store of those that wait, and their sums by
+ * __enqueue_entity() and __dequeue_entity():
  *
  *	task_fork_fair()	a new task, on its parent's CPU, before it is placed
  *	migrate_task_rq_fair()	a sleeper will come to another queue
- *	enqueue_entity()	an entity comes; then __enqueue_entity() and the store
- *	dequeue_entity()	one goes, or goes to sleep; false: its dequeue is delayed
- *	set_next_entity()	one is taken off the store to run
- *	put_prev_entity()	the running one is switched out; on_rq: back to the store
+ *	enqueue_entity()	an entity comes; then it goes to the sums and the store
+ *	dequeue_entity()	one goes, or goes to sleep; then it leaves the sums and the store,
+ *				unless the answer is false: its dequeue is delayed
+ *	set_next_entity()	one has left them to run
+ *	put_prev_entity()	the running one is switched out, back to them if CW_SE_ON_RQ
  *	update_curr()		before anything else at a moment: charges the running one
  *	entity_tick()		at the tick
  *	wakeup_preempt_fair()	after enqueue_entity(): does it run at once?
@@ -34,8 +36,8 @@ static inline void cfs_rq_init(struct cw_fair_rq *cfs_rq)
 	cfs_rq->curr.id = CW_NO_ENTITY;
 }
 
-/* Charges the running entity for its time until `now`. True if its turn is over. */
-static inline bool update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
+/* Charges the running entity for its time until `now`. True if its turn is over, should others wait. */
+static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
 	s64 delta = (s64)(now - curr->exec_start);
@@ -51,9 +53,15 @@ static inline bool update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_
 		return false;
 	}
 	served = update_deadline(sys, cfs_rq);
-	if (!cfs_rq->nr_waiting || !turn_is_over(sys, cfs_rq, served))
+	return turn_is_over(sys, cfs_rq, served);
+}
+
+/* The same. True if its turn is over, as others wait. */
+static inline bool update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
+{
+	if (!charge_curr(sys, cfs_rq, now) || !cfs_rq->nr_waiting)
 		return false;
-	clear_buddies(cfs_rq, curr->id);
+	clear_buddies(cfs_rq, cfs_rq->curr.id);
 	return true;
 }
 
@@ -95,19 +103,15 @@ static inline void dequeue_waiting(struct cw_fair_rq *cfs_rq, const struct cw_en
 
 /*
  * An entity leaves the queue, the running one (`se` is cw_fair_rq.curr) or one that waits,
- * which is still in the sums; `sleep`: because its task sleeps or ends. False if it stays
- * queued, asleep, until it has paid what it owes; `may_delay` says if it may.
+ * which is in the sums until the host takes it off them; `sleep`: because its task sleeps or
+ * ends. False if it stays queued, asleep, until it has paid what it owes; `may_delay` says if it may.
  */
 static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				  struct cw_entity *se, bool sleep, bool may_delay)
 {
-	bool waits = se != &cfs_rq->curr;
-
 	clear_buddies(cfs_rq, se->id);
 	if (!sched_feat(sys, CW_FEAT_EEVDF)) {
 		se->flags &= ~(u32)CW_SE_ON_RQ;
-		if (waits)
-			dequeue_waiting(cfs_rq, se);
 		if (!sleep)
 			leave_min_vruntime(cfs_rq, se);
 		return true;
@@ -128,8 +132,6 @@ static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *c
 		se->deadline -= se->vruntime;
 		se->flags |= CW_SE_REL_DEADLINE;
 	}
-	if (waits)
-		dequeue_waiting(cfs_rq, se);
 	se->flags &= ~(u32)CW_SE_ON_RQ;
 	return true;
 }
@@ -178,14 +180,13 @@ static inline void reweight_entity(const struct cw_sys *sys, struct cw_fair_rq *
 	}
 }
 
-/* A waiting entity, still in the sums, runs from `now` on. */
+/* An entity that has left the sums runs from `now` on. */
 static inline void set_next_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				   const struct cw_entity *se, u64 now)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
 
 	clear_buddies(cfs_rq, se->id);
-	dequeue_waiting(cfs_rq, se);
 	*curr = *se;
 	curr->exec_start = now;
 	curr->prev_sum_exec_runtime = curr->sum_exec_runtime;
@@ -193,14 +194,12 @@ static inline void set_next_entity(const struct cw_sys *sys, struct cw_fair_rq *
 		set_protect_slice(sys, cfs_rq);
 }
 
-/* The running entity, charged until now, is switched out: a copy of it goes to `se`. */
+/* The running entity, charged until now, is switched out: a copy of it goes to `se`. If that is queued, it waits from now on. */
 static inline void put_prev_entity(struct cw_fair_rq *cfs_rq, struct cw_entity *se)
 {
 	*se = cfs_rq->curr;
 	cfs_rq->curr.weight = 0;
 	cfs_rq->curr.id = CW_NO_ENTITY;
-	if (se->flags & CW_SE_ON_RQ)
-		__enqueue_entity(cfs_rq, se);
 }
 
 /* At a tick, once update_curr() has charged the running entity: does CFS end its turn? */

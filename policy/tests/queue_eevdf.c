@@ -138,6 +138,7 @@ static void test_moved(void)
 	CHECK(dequeue_entity(&sys, &rq, &se, false, true));
 	CHECK_EQ(se.deadline, 600);
 	CHECK_EQ(se.flags, CW_SE_REL_DEADLINE);
+	dequeue_waiting(&rq, &se);
 	CHECK_EQ(rq.sum_weight, 0);
 	CHECK_EQ(rq.sum_w_vruntime, 0);
 	rq.zero_vruntime = 5000;
@@ -190,6 +191,7 @@ static void test_protection(void)
 	se.flags = CW_SE_ON_RQ;
 	wait_entity(se);
 	wait_entity(entity(2, 0, MS, 1024));
+	leave(&se);
 	set_next_entity(&sys, &rq, &se, 0);
 	CHECK_EQ(rq.nr_waiting, 1);
 	CHECK_EQ(pick(), 1); /* whoever is due before */
@@ -213,6 +215,7 @@ static void test_protect_slice(void)
 	se.flags = CW_SE_ON_RQ;
 	wait_entity(se);
 	wait_entity(other);
+	leave(&se);
 	set_next_entity(&sys, &rq, &se, 0);
 	CHECK_EQ(rq.curr.vprot, MS); /* the shorter request */
 	CHECK(protect_slice(&sys, &rq));
@@ -320,6 +323,7 @@ static void test_delayed(void)
 	CHECK(!dequeue_entity(&sys, &rq, &rq.curr, true, true));
 	CHECK_EQ(rq.curr.flags, CW_SE_ON_RQ | CW_SE_DELAYED);
 	put_prev_entity(&rq, &se);
+	__enqueue_entity(&rq, &se);
 	CHECK_EQ(rq.nr_waiting, 2);
 	CHECK_EQ(rq.curr.weight, 0);
 	/* the other one has run 1000 meanwhile: V is 800, it is owed 200 */
@@ -339,6 +343,7 @@ static void test_delayed(void)
 	__enqueue_entity(&rq, &se);
 	se.flags |= CW_SE_DELAYED;
 	CHECK(dequeue_entity(&sys, &rq, &se, true, false));
+	dequeue_waiting(&rq, &se);
 	CHECK_EQ(se.vlag, 0);
 	CHECK_EQ(se.flags, 0);
 	/* on its way to another CPU it keeps what it is owed */

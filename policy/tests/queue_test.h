@@ -46,6 +46,17 @@ static inline void wait_entity(struct cw_entity se)
 	rq.leftmost = waiting[0].vruntime;
 }
 
+/* It waits no longer. */
+static inline void leave(const struct cw_entity *se)
+{
+	u32 i = 0;
+
+	while (waiting[i].id != se->id)
+		i++;
+	dequeue_waiting(&rq, se);
+	memmove(waiting + i, waiting + i + 1, (rq.nr_waiting - i) * sizeof(waiting[0]));
+}
+
 /* It runs, and has been since 0. */
 static inline void run_entity(struct cw_entity se)
 {

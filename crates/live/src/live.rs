@@ -99,8 +99,6 @@ fn schedule(
     }
     policy::copy_system(&mut bss.sys, &system);
     bss.stats[..counted.len()].copy_from_slice(counted);
-    let rodata = skel.maps.rodata_data.as_mut().context("the programs have no constants")?;
-    rodata.slice_factor = 1 + (live.online.len() as u32).clamp(1, 8).ilog2();
     let ops = skel.struct_ops.live_ops_mut();
     if args.partial {
         ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
