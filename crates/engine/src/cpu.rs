@@ -36,6 +36,8 @@ pub(crate) struct Cpu {
     /// This CPU is to balance for the idle ones.
     pub(crate) nohz_kicked: bool,
     pub(crate) tick_at: u64,
+    /// When the request of its current task is served (HRTICK).
+    pub(crate) hrtick_at: u64,
     pub(crate) ipi_at: u64,
     /// The clock of its averages, and when it was last moved.
     pub(crate) clock_pelt: u64,
@@ -70,6 +72,7 @@ impl Cpu {
             need_resched: false,
             nohz_kicked: false,
             tick_at: NEVER,
+            hrtick_at: NEVER,
             ipi_at: NEVER,
             clock_pelt: now,
             clock_task: now,
@@ -88,6 +91,6 @@ impl Cpu {
     #[inline]
     pub(crate) fn next_event(&self) -> u64 {
         let segment = if self.activity == Activity::Idle { NEVER } else { self.segment.end() };
-        segment.min(self.tick_at).min(self.ipi_at)
+        segment.min(self.tick_at).min(self.ipi_at).min(self.hrtick_at)
     }
 }

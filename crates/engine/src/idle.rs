@@ -4,6 +4,7 @@ use crate::cpu::Activity;
 use crate::queue::NEVER;
 use crate::segment::Work;
 use crate::sim::Simulation;
+use coreward_policy::Feature;
 use coreward_policy::layout::NO_IDLE_STATE;
 
 impl Simulation<'_> {
@@ -20,6 +21,7 @@ impl Simulation<'_> {
         c.idle_state = state;
         c.need_resched = false;
         c.tick_at = NEVER;
+        c.hrtick_at = NEVER;
         let rq = &mut self.sys.cpu[cpu];
         rq.curr_is_idle = 1;
         rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
@@ -88,10 +90,17 @@ impl Simulation<'_> {
         self.schedule(cpu);
     }
 
+    /// May the current task be preempted now? In the kernel only with PREEMPT_FULL: else when its
+    /// system call ends, which is where its op does.
+    fn is_preemptible(&self, cpu: usize) -> bool {
+        let task = self.cpus[cpu].curr.map(|curr| &self.tasks[curr as usize]);
+        self.feature(Feature::PREEMPT_FULL) || task.is_some_and(|t| t.is_in_user_space())
+    }
+
     /// Kernel work has interrupted what `cpu` did: on with it, or with something more urgent.
     pub(crate) fn after_interrupt(&mut self, cpu: usize) {
         match self.cpus[cpu].activity {
-            Activity::Task if self.cpus[cpu].need_resched => self.preempt(cpu),
+            Activity::Task if self.cpus[cpu].need_resched && self.is_preemptible(cpu) => self.preempt(cpu),
             Activity::Idle => self.begin_idle_exit(cpu),
             _ => self.extend_segment(cpu),
         }

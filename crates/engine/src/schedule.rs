@@ -107,6 +107,7 @@ impl Simulation<'_> {
         self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
         self.refill_caches(cpu, next);
+        self.hrtick_start(cpu);
         let start_ns = std::mem::take(&mut self.tasks[next as usize].start_ns);
         self.charge_work(cpu, start_ns);
         self.resume(cpu);

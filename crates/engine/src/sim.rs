@@ -294,6 +294,9 @@ impl<'a> Simulation<'a> {
         } else if c.tick_at == self.now {
             self.counters.ticks += 1;
             self.tick(cpu);
+        } else if c.hrtick_at == self.now {
+            self.counters.timers += 1;
+            self.hrtick(cpu);
         } else {
             self.counters.timers += 1;
             match c.activity {

@@ -197,6 +197,11 @@ impl Task {
         }
     }
 
+    /// Does it compute, outside the kernel?
+    pub(crate) fn is_in_user_space(&self) -> bool {
+        self.start_ns == 0 && matches!(self.op, Some(Op::Run { .. } | Op::Spin { .. }))
+    }
+
     /// The current op is done.
     pub(crate) fn advance(&mut self) {
         self.pc += 1;

@@ -1,6 +1,11 @@
 //! The scheduler's tick. Idle CPUs have none (NOHZ idle).
 
+use crate::queue::NEVER;
 use crate::sim::Simulation;
+use coreward_policy::Feature;
+
+/// Turns are not ended sooner than this (hrtick_start(), kernel/sched/core.c).
+const HRTICK_MIN_NS: u64 = 10_000;
 
 impl Simulation<'_> {
     pub(crate) fn tick(&mut self, cpu: usize) {
@@ -21,5 +26,28 @@ impl Simulation<'_> {
             self.task_cache_work(cpu, curr);
         }
         self.after_interrupt(cpu);
+    }
+
+    /// The current task's request may be served: another one gets the CPU, if any waits.
+    pub(crate) fn hrtick(&mut self, cpu: usize) {
+        self.cpus[cpu].hrtick_at = NEVER;
+        self.charge_work(cpu, self.costs.tick_ns);
+        if self.cpus[cpu].curr.is_some() {
+            self.update_curr(cpu);
+            self.cpus[cpu].need_resched = true;
+        }
+        self.after_interrupt(cpu);
+    }
+
+    /// Arms the timer that ends the current task's turn, if somebody waits for that.
+    pub(crate) fn hrtick_start(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        if c.fair.is_empty() || !c.fair.rq.curr_competes() || !self.sys.sched_feat(Feature::HRTICK) {
+            return;
+        }
+        let curr = &c.fair.rq.curr;
+        let left = (curr.deadline - curr.vruntime).max(0) as u64 * u64::from(curr.weight) / 1024;
+        c.hrtick_at = self.now + left.max(HRTICK_MIN_NS);
+        self.reprogram(cpu);
     }
 }

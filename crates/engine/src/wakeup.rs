@@ -3,6 +3,7 @@
 use crate::contention::Distance;
 use crate::cpu::Activity;
 use crate::fair::Enqueue;
+use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::{State, Task};
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
@@ -304,6 +305,9 @@ impl Simulation<'_> {
         self.update_curr(cpu);
         self.account_enqueue(cpu, task, by);
         self.enqueue_entity(cpu, task, why);
+        if self.cpus[cpu].hrtick_at == NEVER {
+            self.hrtick_start(cpu);
+        }
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
         t.cpu = cpu;
@@ -330,7 +334,9 @@ impl Simulation<'_> {
             return;
         }
         self.cpus[cpu].need_resched = true;
-        if cpu != by {
+        // a lazy request waits for the task to leave the kernel
+        let waits = self.cpus[cpu].curr.is_some() && self.feature(Feature::PREEMPT_LAZY);
+        if cpu != by && !waits {
             self.send_ipi(cpu, by);
         }
     }
@@ -347,5 +353,44 @@ impl Simulation<'_> {
         self.try_to_wake_up(task, cpu, false);
         self.after_interrupt(cpu);
         self.reprogram(cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoTrace, PolicySettings, Settings};
+    use coreward_machine::{DomainOptions, Machine, Topology};
+    use coreward_policy::{Profile, default_tunables};
+    use coreward_workload::{Scale, parse};
+
+    #[test]
+    fn a_lazy_request_interrupts_nobody_but_an_idle_cpu() {
+        let machine = Machine::load("2c").unwrap();
+        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
+        let interrupts = |lazy: bool, idle: bool| {
+            let bit = 1u64 << Feature::PREEMPT_LAZY as u32;
+            let features = Profile::DEFAULT.features() & !bit | if lazy { bit } else { 0 };
+            let settings = Settings {
+                policy: PolicySettings { features, tunables: default_tunables() },
+                seed: 1,
+                task_group_depth: 0,
+                steady: false,
+                limit_ns: u64::MAX,
+            };
+            let mut trace = NoTrace;
+            let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
+            // not the CPU on which the workload begins
+            let cpu = (0..2).find(|cpu| !sim.cpus[*cpu].need_resched).unwrap();
+            let task = sim.new_task(0, 0, true, None, cpu);
+            sim.cpus[cpu].curr = Some(task).filter(|_| !idle);
+            sim.resched_curr(cpu, 1 - cpu);
+            assert!(sim.cpus[cpu].need_resched);
+            sim.cpus[cpu].ipi_at != NEVER
+        };
+        assert!(interrupts(false, false));
+        assert!(!interrupts(true, false));
+        assert!(interrupts(true, true));
     }
 }

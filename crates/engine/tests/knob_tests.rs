@@ -15,6 +15,14 @@ const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
         "crates/engine/tests/ttwu_queue.rs",
         "within_a_cache_an_idle_target_queues_with_ttwu_queue_idle",
     ),
+    // when a running task gives way
+    ("HRTICK", "crates/engine/tests/preemption.rs", "with_hrtick_a_turn_ends_when_the_request_is_served"),
+    (
+        "PREEMPT_FULL",
+        "crates/engine/tests/preemption.rs",
+        "a_system_call_is_finished_first_but_with_preempt_full",
+    ),
+    ("PREEMPT_LAZY", "crates/engine/src/wakeup.rs", "a_lazy_request_interrupts_nobody_but_an_idle_cpu"),
     // which of the two disciplines a queue has
     ("EEVDF", "crates/engine/tests/cfs.rs", "a_sleeper_waits_without_preemption_and_under_eevdf"),
     // what a task group's line costs

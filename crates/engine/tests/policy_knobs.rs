@@ -114,6 +114,9 @@ fn feature_case(name: &str) -> Option<Setup> {
         "PICK_BUDDY" => crowd("1c").feature("NEXT_BUDDY", true),
         "YIELD_FORFEITS" => Setup::new("1c", yielders(4, 50)),
         "PROTECT_SLICE" | "WAKEUP_PICK" => long_crowd().profile("linux-7.3"),
+        // requests that end between two ticks
+        "HRTICK" => Setup::new("1c", uneven()),
+        "PREEMPT_FULL" | "PREEMPT_LAZY" => long_crowd(),
         "TG_LOAD_AVG_RATELIMIT" => crowd("2l4c2t"),
         "PIPE_WAKE_WHILE_FULL" => full_pipe(),
         "ASYM_IDLE_CORE" => asymmetric("4l2c2t", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
