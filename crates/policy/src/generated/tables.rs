@@ -128,6 +128,12 @@ pub enum Feature {
     IDLE_SLEEPERS,
     /// CFS: a turn lasts for the least granularity at least (5.13)
     BASE_SLICE,
+    /// a timer of its own ends a turn when the request is served, not the next tick
+    HRTICK,
+    /// VARIANT (CONFIG_PREEMPT_LAZY): the fair class takes a CPU from a task when that leaves the kernel, at the latest at a tick, and sends no interrupt for it
+    PREEMPT_LAZY,
+    /// VARIANT (CONFIG_PREEMPT): a task is preempted in the kernel, too; without PREEMPT_LAZY and this, when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)
+    PREEMPT_FULL,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -491,6 +497,24 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "5.10..6.5",
         seed: "",
         help: "CFS: a turn lasts for the least granularity at least (5.13)",
+    },
+    FeatureInfo {
+        name: "HRTICK",
+        kernels: "7.3..",
+        seed: "",
+        help: "a timer of its own ends a turn when the request is served, not the next tick",
+    },
+    FeatureInfo {
+        name: "PREEMPT_LAZY",
+        kernels: "6.18..",
+        seed: "",
+        help: "VARIANT (CONFIG_PREEMPT_LAZY): the fair class takes a CPU from a task when that leaves the kernel, at the latest at a tick, and sends no interrupt for it",
+    },
+    FeatureInfo {
+        name: "PREEMPT_FULL",
+        kernels: "",
+        seed: "",
+        help: "VARIANT (CONFIG_PREEMPT): a task is preempted in the kernel, too; without PREEMPT_LAZY and this, when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)",
     },
 ];
 
