@@ -370,7 +370,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
  * false: `prev` goes on. Not inline: verifiers until 7.0 count its iterator for all that
  * live_dispatch() calls, which is too much then.
  */
-static __noinline bool pick_eevdf(s32 cpu, struct task_struct *prev)
+static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
 {
 	const struct cw_fair_rq *rq = fair_rq(cpu);
 	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
@@ -420,7 +420,7 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	if (has_waiting(cpu) && !(prev && pick_protected(&sys, &q->fair, true)) &&
-	    (pick_kthread(cpu) || rescue_starving(cpu) || pick_eevdf(cpu, prev)))
+	    (pick_kthread(cpu) || rescue_starving(cpu) || pick_waiting(cpu, prev)))
 		return;
 	if (prev)
 		prev->scx.slice = base_slice(&sys);
