@@ -359,9 +359,9 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NoTrace, PolicySettings, Settings};
+    use crate::{NoTrace, Settings};
     use coreward_machine::{DomainOptions, Machine, Topology};
-    use coreward_policy::{Profile, default_tunables};
+    use coreward_policy::{Changes, PolicySettings, Profile};
     use coreward_workload::{Scale, parse};
 
     #[test]
@@ -370,10 +370,10 @@ mod tests {
         let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
         let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
         let interrupts = |lazy: bool, idle: bool| {
-            let bit = 1u64 << Feature::PREEMPT_LAZY as u32;
-            let features = Profile::DEFAULT.features() & !bit | if lazy { bit } else { 0 };
+            let mut changes = Changes::default();
+            changes.switch_feature(Feature::PREEMPT_LAZY, lazy);
             let settings = Settings {
-                policy: PolicySettings { features, tunables: default_tunables() },
+                policy: changes.apply(&PolicySettings::new(Profile::DEFAULT)),
                 seed: 1,
                 task_group_depth: 0,
                 steady: false,
