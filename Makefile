@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo: build, and run the first experiment.
 # make check: all tests, short runs of make parity and make faults among them.
+# make deny: licences, bans and sources of all libraries, by deny.toml.
 # make bench: the engine's speed.
 # make bindings: the Rust side of policy/, in crates/policy/src/generated.
 # make record: coreward-record, beside target/release/coreward.
@@ -30,6 +31,7 @@ check:
 	@sh scripts/setup.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(MAKE) deny
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
 	$(MAKE) -C bpf check
@@ -52,6 +54,12 @@ check:
 bindings:
 	@sh scripts/setup.sh bindings
 	cd crates/bindings && $(CARGO) run --locked -q
+
+# The two workspaces are checked by the same deny.toml.
+deny:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --locked check licenses bans sources
+	cd crates/live && $(CARGO) deny --locked check licenses bans sources
 
 record:
 	@sh scripts/setup.sh record
@@ -96,4 +104,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check bench bindings record live parity bench-live faults effects kernels observe fidelity fuzz
+.PHONY: help demo check deny bench bindings record live parity bench-live faults effects kernels observe fidelity fuzz

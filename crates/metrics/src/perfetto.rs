@@ -7,18 +7,33 @@ mod proto;
 
 use std::io::{self, Write};
 
-use prost::Message;
 use thiserror::Error;
 
-use proto::{
-    Event, FtraceEvent, FtraceEventBundle, ProcessTree, SchedMigrateTask, SchedSwitch, SchedWakeup,
-    SystemInfo, Trace, TracePacket, TreeProcess, TreeThread, Utsname,
-};
+use proto::Message;
+
+/// Numbers of the fields that are written, as in Perfetto's `protos/perfetto/trace`: `trace.proto` and
+/// `trace_packet.proto` here, those of the messages within where they are made.
+const TRACE_PACKET: u32 = 1;
+const PACKET_FTRACE_EVENTS: u32 = 1;
+const PACKET_PROCESS_TREE: u32 = 2;
+const PACKET_TIMESTAMP: u32 = 8;
+const PACKET_SEQUENCE_ID: u32 = 10;
+const PACKET_SYSTEM_INFO: u32 = 45;
+/// Of `ftrace/ftrace_event_bundle.proto`.
+const BUNDLE_CPU: u32 = 1;
+const BUNDLE_EVENT: u32 = 2;
+/// Of `ftrace/ftrace_event.proto`.
+const EVENT_TIMESTAMP: u32 = 1;
+const EVENT_PID: u32 = 2;
+const EVENT_SCHED_SWITCH: u32 = 4;
+const EVENT_SCHED_WAKING: u32 = 20;
+const EVENT_SCHED_WAKEUP_NEW: u32 = 114;
+const EVENT_SCHED_MIGRATE_TASK: u32 = 491;
 
 /// Events that a CPU collects before its bundle is written.
 const BUNDLE_EVENTS: usize = 128;
 /// All packets come from this one writer; Perfetto wants a number other than 0.
-const SEQUENCE_ID: u32 = 1;
+const SEQUENCE_ID: u64 = 1;
 /// Kernel release that the trace claims. Perfetto reads `prev_state` by it: from 4.14 on, bit 0x100 means preempted.
 const KERNEL_RELEASE: &str = "6.12.0";
 
@@ -87,7 +102,14 @@ pub struct Thread<'a> {
 pub struct TraceWriter<W: Write> {
     out: W,
     /// Open bundle of each CPU.
-    bundles: Vec<FtraceEventBundle>,
+    bundles: Vec<Bundle>,
+}
+
+/// Events of a CPU that are not written yet.
+#[derive(Clone, Debug, Default)]
+struct Bundle {
+    message: Message,
+    events: usize,
 }
 
 impl<W: Write> TraceWriter<W> {
@@ -96,13 +118,12 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// [`TraceError::Io`].
     pub fn new(out: W, cpus: u32) -> Result<TraceWriter<W>, TraceError> {
-        let bundle = |cpu| FtraceEventBundle { cpu: Some(cpu), event: Vec::new() };
-        let mut writer = TraceWriter { out, bundles: (0..cpus).map(bundle).collect() };
-        let utsname = Utsname { sysname: Some("Linux".into()), release: Some(KERNEL_RELEASE.into()) };
-        writer.packet(TracePacket {
-            system_info: Some(SystemInfo { utsname: Some(utsname) }),
-            ..TracePacket::default()
-        })?;
+        let mut writer = TraceWriter { out, bundles: vec![Bundle::default(); cpus as usize] };
+        // system_info.proto
+        let utsname = Message::default().text(1, "Linux").text(3, KERNEL_RELEASE);
+        let info = Message::default().message(1, &utsname);
+        let packet = Message::default().uint(PACKET_SEQUENCE_ID, SEQUENCE_ID);
+        writer.packet(&packet.message(PACKET_SYSTEM_INFO, &info))?;
         Ok(writer)
     }
 
@@ -111,21 +132,19 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// [`TraceError::Io`].
     pub fn process_tree(&mut self, timestamp: u64, threads: &[Thread<'_>]) -> Result<(), TraceError> {
-        let (leaders, others): (Vec<&Thread<'_>>, Vec<_>) =
-            threads.iter().partition(|thread| thread.tid == thread.tgid);
-        let process =
-            |t: &Thread<'_>| TreeProcess { pid: Some(t.tgid), ppid: Some(0), cmdline: vec![t.name.into()] };
+        // ps/process_tree.proto
+        let process = |t: &Thread<'_>| Message::default().int(1, t.tgid.into()).int(2, 0).text(3, t.name);
         let thread =
-            |t: &Thread<'_>| TreeThread { tid: Some(t.tid), name: Some(t.name.into()), tgid: Some(t.tgid) };
-        let tree = ProcessTree {
-            processes: leaders.into_iter().map(process).collect(),
-            threads: others.into_iter().map(thread).collect(),
-        };
-        self.packet(TracePacket {
-            timestamp: Some(timestamp),
-            process_tree: Some(tree),
-            ..TracePacket::default()
-        })
+            |t: &Thread<'_>| Message::default().int(1, t.tid.into()).text(2, t.name).int(3, t.tgid.into());
+        let mut tree = Message::default();
+        for leader in threads.iter().filter(|thread| thread.tid == thread.tgid) {
+            tree = tree.message(1, &process(leader));
+        }
+        for other in threads.iter().filter(|thread| thread.tid != thread.tgid) {
+            tree = tree.message(2, &thread(other));
+        }
+        let packet = Message::default().message(PACKET_PROCESS_TREE, &tree).uint(PACKET_TIMESTAMP, timestamp);
+        self.packet(&packet.uint(PACKET_SEQUENCE_ID, SEQUENCE_ID))
     }
 
     /// A CPU switches from one task to another.
@@ -140,16 +159,16 @@ impl<W: Write> TraceWriter<W> {
         prev_state: PrevState,
         next: TaskRef<'_>,
     ) -> Result<(), TraceError> {
-        let event = SchedSwitch {
-            prev_comm: Some(prev.comm.into()),
-            prev_pid: Some(prev.pid),
-            prev_prio: Some(prev.prio),
-            prev_state: Some(prev_state as i64),
-            next_comm: Some(next.comm.into()),
-            next_pid: Some(next.pid),
-            next_prio: Some(next.prio),
-        };
-        self.event(timestamp, cpu, prev.pid, Event::Switch(event))
+        // ftrace/sched.proto
+        let event = Message::default()
+            .text(1, prev.comm)
+            .int(2, prev.pid.into())
+            .int(3, prev.prio.into())
+            .int(4, prev_state as i64)
+            .text(5, next.comm)
+            .int(6, next.pid.into())
+            .int(7, next.prio.into());
+        self.event(timestamp, cpu, prev.pid, EVENT_SCHED_SWITCH, &event)
     }
 
     /// A wakeup of `task` begins on `cpu`, by the task `waker` that runs there; it is to run on `target_cpu`.
@@ -164,7 +183,7 @@ impl<W: Write> TraceWriter<W> {
         task: TaskRef<'_>,
         target_cpu: u32,
     ) -> Result<(), TraceError> {
-        self.event(timestamp, cpu, waker, Event::Waking(SchedWakeup::new(task, target_cpu)))
+        self.event(timestamp, cpu, waker, EVENT_SCHED_WAKING, &sched_wakeup(task, target_cpu))
     }
 
     /// A new task is woken for the first time on `cpu`, by its parent `waker`; it is to run on `target_cpu`.
@@ -179,7 +198,7 @@ impl<W: Write> TraceWriter<W> {
         task: TaskRef<'_>,
         target_cpu: u32,
     ) -> Result<(), TraceError> {
-        self.event(timestamp, cpu, waker, Event::WakeupNew(SchedWakeup::new(task, target_cpu)))
+        self.event(timestamp, cpu, waker, EVENT_SCHED_WAKEUP_NEW, &sched_wakeup(task, target_cpu))
     }
 
     /// `task` is moved from `orig_cpu` to `dest_cpu` by `cpu`, where the task `current` runs.
@@ -195,14 +214,8 @@ impl<W: Write> TraceWriter<W> {
         orig_cpu: u32,
         dest_cpu: u32,
     ) -> Result<(), TraceError> {
-        let event = SchedMigrateTask {
-            comm: Some(task.comm.into()),
-            pid: Some(task.pid),
-            prio: Some(task.prio),
-            orig_cpu: Some(orig_cpu as i32),
-            dest_cpu: Some(dest_cpu as i32),
-        };
-        self.event(timestamp, cpu, current, Event::MigrateTask(event))
+        let event = task_fields(task).int(4, orig_cpu.into()).int(5, dest_cpu.into());
+        self.event(timestamp, cpu, current, EVENT_SCHED_MIGRATE_TASK, &event)
     }
 
     /// Writes what is still open and gives the writer back, flushed.
@@ -217,30 +230,52 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.out)
     }
 
-    fn event(&mut self, timestamp: u64, cpu: u32, pid: i32, event: Event) -> Result<(), TraceError> {
+    /// `pid` is the task that ran when the event happened, `kind` the field of the event.
+    fn event(
+        &mut self,
+        timestamp: u64,
+        cpu: u32,
+        pid: i32,
+        kind: u32,
+        event: &Message,
+    ) -> Result<(), TraceError> {
         let cpus = self.bundles.len() as u32;
         let bundle = self.bundles.get_mut(cpu as usize).ok_or(TraceError::Cpu { cpu, cpus })?;
-        bundle.event.push(FtraceEvent {
-            timestamp: Some(timestamp),
-            pid: Some(pid as u32),
-            event: Some(event),
-        });
-        if bundle.event.len() >= BUNDLE_EVENTS { self.close_bundle(cpu as usize) } else { Ok(()) }
+        if bundle.events == 0 {
+            bundle.message = Message::default().uint(BUNDLE_CPU, cpu.into());
+        }
+        let event = Message::default()
+            .uint(EVENT_TIMESTAMP, timestamp)
+            .uint(EVENT_PID, u64::from(pid as u32))
+            .message(kind, event);
+        bundle.message = std::mem::take(&mut bundle.message).message(BUNDLE_EVENT, &event);
+        bundle.events += 1;
+        if bundle.events >= BUNDLE_EVENTS { self.close_bundle(cpu as usize) } else { Ok(()) }
     }
 
     fn close_bundle(&mut self, cpu: usize) -> Result<(), TraceError> {
-        let event = std::mem::take(&mut self.bundles[cpu].event);
-        if event.is_empty() {
+        let bundle = std::mem::take(&mut self.bundles[cpu]);
+        if bundle.events == 0 {
             return Ok(());
         }
-        let bundle = FtraceEventBundle { cpu: Some(cpu as u32), event };
-        self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() })
+        let packet = Message::default().message(PACKET_FTRACE_EVENTS, &bundle.message);
+        self.packet(&packet.uint(PACKET_SEQUENCE_ID, SEQUENCE_ID))
     }
 
-    fn packet(&mut self, packet: TracePacket) -> Result<(), TraceError> {
-        let trace = Trace { packet: vec![TracePacket { sequence_id: Some(SEQUENCE_ID), ..packet }] };
-        Ok(self.out.write_all(&trace.encode_to_vec())?)
+    /// Concatenated traces are a trace, which is what makes streaming possible.
+    fn packet(&mut self, packet: &Message) -> Result<(), TraceError> {
+        Ok(self.out.write_all(Message::default().message(TRACE_PACKET, packet).bytes())?)
     }
+}
+
+/// The fields that events about a task begin with.
+fn task_fields(task: TaskRef<'_>) -> Message {
+    Message::default().text(1, task.comm).int(2, task.pid.into()).int(3, task.prio.into())
+}
+
+/// `sched_waking` and `sched_wakeup_new`, which have the same fields.
+fn sched_wakeup(task: TaskRef<'_>, target_cpu: u32) -> Message {
+    task_fields(task).int(4, 1).int(5, target_cpu.into())
 }
 
 #[cfg(test)]
@@ -292,14 +327,43 @@ mod tests {
         for i in 0..BUNDLE_EVENTS as u64 * 2 + 1 {
             trace.sched_waking(i, 1, A.pid, B, 0).unwrap();
         }
-        assert!(trace.bundles[1].event.len() == 1, "full bundles are written at once");
-        let decoded = Trace::decode(&trace.finish().unwrap()[..]).unwrap();
-        let bundles: Vec<_> =
-            decoded.packet.iter().filter_map(|packet| packet.ftrace_events.as_ref()).collect();
-        assert!(bundles.iter().all(|bundle| bundle.cpu == Some(1)));
-        let times: Vec<u64> =
-            bundles.iter().flat_map(|b| &b.event).filter_map(|event| event.timestamp).collect();
+        assert!(trace.bundles[1].events == 1, "full bundles are written at once");
+        let trace = trace.finish().unwrap();
+        let mut times = Vec::new();
+        for (_, packet) in fields(&trace) {
+            for (_, bundle) in fields(packet).into_iter().filter(|(field, _)| *field == PACKET_FTRACE_EVENTS)
+            {
+                let bundle = fields(bundle);
+                assert_eq!(bundle[0], (BUNDLE_CPU, &[1][..]));
+                let events = bundle.iter().filter(|(field, _)| *field == BUNDLE_EVENT);
+                times.extend(events.map(|(_, event)| varint(&mut fields(event)[0].1)));
+            }
+        }
         assert_eq!(times, (0..BUNDLE_EVENTS as u64 * 2 + 1).collect::<Vec<_>>());
+    }
+
+    /// The fields of a message, as the format's documentation has it.
+    fn fields(mut message: &[u8]) -> Vec<(u32, &[u8])> {
+        let mut fields = Vec::new();
+        while !message.is_empty() {
+            let tag = varint(&mut message);
+            let length = match tag & 7 {
+                0 => 1 + message.iter().position(|byte| byte & 0x80 == 0).unwrap(),
+                2 => varint(&mut message) as usize,
+                other => panic!("wire type {other}"),
+            };
+            let (value, rest) = message.split_at(length);
+            fields.push(((tag >> 3) as u32, value));
+            message = rest;
+        }
+        fields
+    }
+
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let end = 1 + bytes.iter().position(|byte| byte & 0x80 == 0).unwrap();
+        let (value, rest) = bytes.split_at(end);
+        *bytes = rest;
+        value.iter().rev().fold(0, |sum, byte| sum << 7 | u64::from(byte & 0x7f))
     }
 
     #[test]

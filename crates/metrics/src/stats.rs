@@ -1,7 +1,7 @@
 //! Summaries of samples, and the test whether two samples differ.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use special::Beta;
 
 use crate::registry::Better;
 
@@ -150,7 +150,9 @@ pub fn welch_p_value(a: &Summary, b: &Summary) -> Option<f64> {
     let share_a = error_a / error;
     let share_b = error_b / error;
     let freedom = 1.0 / (share_a.powi(2) / (a.n - 1) as f64 + share_b.powi(2) / (b.n - 1) as f64);
-    let p = 2.0 * StudentsT::new(0.0, 1.0, freedom).ok()?.sf(t);
+    // both tails of Student's t distribution, by the incomplete beta function (Abramowitz and Stegun 26.7.1, 26.5.27)
+    let (tails, half) = (freedom / 2.0, 0.5);
+    let p = (freedom / (freedom + t * t)).inc_beta(tails, half, tails.ln_beta(half));
     p.is_finite().then_some(p.clamp(0.0, 1.0))
 }
 
