@@ -315,6 +315,9 @@ enum cw_tunable {
 	CW_NR_TUNABLES
 };
 
+#define CW_FEATURE_WORDS 2
+_Static_assert(CW_NR_FEATURES <= 64 * CW_FEATURE_WORDS, "more features than bits");
+
 struct cw_sys {
 	u32 nr_cpus;
 	u32 mask_words; /* words of a cpumask in use: ceil(nr_cpus / 64) */
@@ -326,7 +329,7 @@ struct cw_sys {
 	u32 asym_present; /* some domain has SD_ASYM_CPUCAPACITY */
 	u32 max_cpu_capacity; /* capacity_orig of the biggest CPU */
 	u32 smt_threads; /* CPUs of a core; 0 stands for 1 */
-	u64 features; /* bit i: enum cw_feature */
+	u64 features[CW_FEATURE_WORDS]; /* bit i of all: enum cw_feature */
 	s64 tunable[CW_NR_TUNABLES];
 	struct cw_cpu cpu[CW_MAX_CPUS];
 	struct cw_cpu_sd cpu_sd[CW_MAX_CPUS][CW_MAX_LEVELS];
@@ -340,7 +343,7 @@ struct cw_sys {
 
 static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)
 {
-	return sys->features >> f & 1;
+	return sys->features[f / 64] >> f % 64 & 1;
 }
 
 static inline s64 tunable(const struct cw_sys *sys, enum cw_tunable t)

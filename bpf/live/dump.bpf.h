@@ -11,8 +11,8 @@
 
 void BPF_STRUCT_OPS(live_dump, struct scx_dump_ctx *dump)
 {
-	scx_bpf_dump("cpus=%u llcs=%u features=0x%llx overloaded=%u serialized=%u\n", sys.nr_cpus,
-		     sys.nr_llcs, sys.features, sys.overloaded, serialized);
+	scx_bpf_dump("cpus=%u llcs=%u features=0x%llx,0x%llx overloaded=%u serialized=%u\n", sys.nr_cpus,
+		     sys.nr_llcs, sys.features[1], sys.features[0], sys.overloaded, serialized);
 }
 
 /* An idle CPU is told of only if something is amiss: it is claimed, offline, or tasks wait for it. */

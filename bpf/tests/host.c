@@ -54,7 +54,7 @@ static void begin(void)
 	memset(task, 0, sizeof(task));
 	sys.nr_cpus = 2;
 	sys.mask_words = 1;
-	sys.features = 1ULL << CW_FEAT_UTIL_EST;
+	sys.features[CW_FEAT_UTIL_EST / 64] = 1ULL << CW_FEAT_UTIL_EST % 64;
 	for (i = 0; i < 2; i++) {
 		sys.cpu[i].capacity_orig = sys.cpu[i].capacity = 1024;
 		sys.cpu[i].curr_is_idle = 1;

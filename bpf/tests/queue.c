@@ -23,8 +23,10 @@ static void begin(void)
 	memset(live_queue, 0, sizeof(live_queue));
 	memset(task, 0, sizeof(task));
 	sys.nr_cpus = 1;
-	sys.features = 1ULL << CW_FEAT_EEVDF | 1ULL << CW_FEAT_PLACE_LAG | 1ULL << CW_FEAT_RUN_TO_PARITY |
-		       1ULL << CW_FEAT_WAKEUP_PREEMPTION;
+	set_feature(CW_FEAT_EEVDF, true);
+	set_feature(CW_FEAT_PLACE_LAG, true);
+	set_feature(CW_FEAT_RUN_TO_PARITY, true);
+	set_feature(CW_FEAT_WAKEUP_PREEMPTION, true);
 	sys.tunable[CW_TUNE_base_slice_ns] = SLICE;
 	sys.tick_ns = 4 * MS;
 	for (int i = 0; i < 3; i++)
@@ -169,7 +171,7 @@ static void test_delay_dequeue(void)
 	struct cw_fair_rq *q = fair_rq(0);
 
 	begin();
-	sys.features |= 1ULL << CW_FEAT_DELAY_DEQUEUE;
+	set_feature(CW_FEAT_DELAY_DEQUEUE, true);
 	enqueue(0);
 	enqueue(1);
 	run(0, 0, 2 * MS);
@@ -182,9 +184,9 @@ static void test_delay_dequeue(void)
 	CHECK_EQ(returning_lag(&task[0]), -MS / 2);
 	place_entity(&task[0], 0, 1024, 0, false);
 	CHECK_EQ(task[0].se.vruntime, 2 * MS);
-	sys.features &= ~(1ULL << CW_FEAT_DELAY_DEQUEUE);
+	set_feature(CW_FEAT_DELAY_DEQUEUE, false);
 	CHECK_EQ(returning_lag(&task[0]), -1 * MS);
-	sys.features |= 1ULL << CW_FEAT_DELAY_DEQUEUE;
+	set_feature(CW_FEAT_DELAY_DEQUEUE, true);
 	update_curr(&sys, q, 5 * MS);
 	CHECK_EQ(returning_lag(&task[0]), 0);
 	/* it did not sleep */
@@ -209,14 +211,15 @@ static void test_preempt(void)
 	update_curr(&sys, q, 1);
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_IF_BEST);
 	/* a new one does not, since 7.3; and who does not ends the protection sooner: at V and a request */
-	sys.features |= 1ULL << CW_FEAT_WAKEUP_PICK | 1ULL << CW_FEAT_PROTECT_SLICE;
+	set_feature(CW_FEAT_WAKEUP_PICK, true);
+	set_feature(CW_FEAT_PROTECT_SLICE, true);
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_IF_BEST);
 	CHECK_EQ(check_preempt(&task[1], 0, WF_FORK, 1), LIVE_PREEMPT_NO);
 	update_curr(&sys, q, 2 * MS);
 	q->curr.vprot = 10 * SLICE;
 	preempt_refused(0);
 	CHECK_EQ(q->curr.vprot, MS + SLICE);
-	sys.features &= ~(1ULL << CW_FEAT_WAKEUP_PREEMPTION);
+	set_feature(CW_FEAT_WAKEUP_PREEMPTION, false);
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_NO);
 	begin();
 	start(0, 0);

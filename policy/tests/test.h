@@ -113,9 +113,9 @@ static inline void make_sched_idle(s32 cpu)
 static inline void set_feature(enum cw_feature f, bool on)
 {
 	if (on)
-		sys.features |= 1ULL << f;
+		sys.features[f / 64] |= 1ULL << f % 64;
 	else
-		sys.features &= ~(1ULL << f);
+		sys.features[f / 64] &= ~(1ULL << f % 64);
 }
 
 /* A domain level: blocks of `size` CPUs. */
@@ -204,10 +204,10 @@ static inline bool in_kernels(const char *kernels, u32 major, u32 minor)
 /* Features as in that kernel's profile. */
 static inline void set_kernel(u32 major, u32 minor)
 {
-	sys.features = 0;
+	memset(sys.features, 0, sizeof(sys.features));
 #define FEATURE(name, kernels, ...)                                            \
 	if (in_kernels(kernels, major, minor))                                 \
-		sys.features |= 1ULL << CW_FEAT_##name;
+		set_feature(CW_FEAT_##name, true);
 #define TUNABLE(...)
 #include "features.def"
 #undef FEATURE

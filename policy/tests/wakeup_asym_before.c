@@ -166,7 +166,8 @@ static void test_shortcuts(void)
 	setup(SERIES, 0, 3, 100);
 	make_idle(1);
 	make_idle(3);
-	sys.features &= ~(1ULL << CW_FEAT_WA_IDLE | 1ULL << CW_FEAT_WA_WEIGHT);
+	set_feature(CW_FEAT_WA_IDLE, false);
+	set_feature(CW_FEAT_WA_WEIGHT, false);
 	decide_wakeup();
 	EXPECT(d, 3, ASYM_IDLE_FITS); /* the target is 3 */
 	CHECK_EQ(d.cpus_scanned, 1);

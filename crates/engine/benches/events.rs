@@ -25,7 +25,7 @@ enum On {
 }
 
 impl On {
-    fn bits(self) -> u64 {
+    fn bits(self) -> u128 {
         match self {
             On::Default => Profile::DEFAULT.features(),
             On::All => (1 << FEATURES.len()) - 1,

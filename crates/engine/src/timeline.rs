@@ -120,7 +120,7 @@ mod tests {
         let mut sys = System::default();
         sys.nr_cpus = 1;
         sys.tick_ns = 4_000_000;
-        sys.features = Profile::by_name(profile).unwrap().features();
+        sys.set_features(Profile::by_name(profile).unwrap().features());
         sys.tunable = default_tunables();
         sys
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use coreward_parity::{BalanceRules, Reader, Replay};
-use coreward_policy::{Balance, CpuMask, Decision, Placement, System, Task, layout};
+use coreward_policy::{Balance, CpuMask, Decision, Placement, System, Task, feature_words, layout};
 use libbpf_rs::ProgramInput;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
@@ -25,7 +25,7 @@ pub(crate) struct Parity {
 struct Both {
     skel: PlaceSkel<'static>,
     /// Features that are switched in BPF only: to see that a difference is noticed.
-    switched: u64,
+    switched: u128,
     decisions: u64,
     /// Each one's description.
     differences: Vec<String>,
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Parity) -> Result<()> {
 }
 
 /// Takes every decision of the files in both ways, with these features switched in BPF only.
-fn compare(files: &[PathBuf], switched: u64) -> Result<Both> {
+fn compare(files: &[PathBuf], switched: u128) -> Result<Both> {
     kernel::has_bpf()?;
     BOTH.set(Some(Both { skel: load()?, switched, decisions: 0, differences: Vec::new() }));
     for file in files {
@@ -144,7 +144,9 @@ fn select_task_rq_fair(
     with_both(|both| {
         let bss = both.skel.maps.bss_data.as_mut().expect("the programs have variables");
         put::<_, layout::Sys>(&mut bss.sys, sys);
-        bss.sys.features ^= both.switched;
+        for (word, switched) in bss.sys.features.iter_mut().zip(feature_words(both.switched)) {
+            *word ^= switched;
+        }
         put(&mut bss.task, task);
         if let Some(waker) = &waker {
             put(&mut bss.waker, *waker);

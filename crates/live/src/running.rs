@@ -5,7 +5,9 @@ use std::mem::size_of;
 use std::ptr::{read_volatile, write_volatile};
 
 use anyhow::Result;
-use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, Reason, Sys, TUNABLES};
+use coreward_policy::{
+    Changes, FEATURES, PolicySettings, Profile, Reason, Sys, TUNABLES, feature_words,
+};
 
 use crate::machine::LiveMachine;
 use crate::policy::{self, WrongArgument};
@@ -88,7 +90,9 @@ impl<'a> Running<'a> {
             for (i, value) in settings.tunables.iter().enumerate() {
                 write_volatile(&raw mut (*self.sys).tunable[i], *value);
             }
-            write_volatile(&raw mut (*self.sys).features, settings.features);
+            for (i, word) in feature_words(settings.features).into_iter().enumerate() {
+                write_volatile(&raw mut (*self.sys).features[i], word);
+            }
         }
         *self.settings = settings;
         Ok(())

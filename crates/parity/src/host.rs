@@ -109,7 +109,7 @@ impl Host {
     }
 
     /// The features of `profile`, with what the kernel's own switches say of those that it has.
-    pub fn features(&self, profile: Profile) -> u64 {
+    pub fn features(&self, profile: Profile) -> u128 {
         let mut changes = Changes::default();
         for word in self.line("features").unwrap_or_default().split_whitespace() {
             // the kernel has features that the policy has not

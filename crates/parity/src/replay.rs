@@ -118,7 +118,7 @@ impl Replay {
     /// The policy has no room for the machine.
     pub fn new(
         machine: &RecordedMachine,
-        features: u64,
+        features: u128,
         tunables: [i64; NR_TUNABLES],
     ) -> Result<Replay, String> {
         Ok(Replay {

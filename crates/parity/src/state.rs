@@ -43,14 +43,14 @@ impl State {
     /// The policy has no room for so many domains or groups.
     pub(crate) fn build(
         machine: &RecordedMachine,
-        features: u64,
+        features: u128,
         tunables: [i64; NR_TUNABLES],
     ) -> Result<State, String> {
         let mut sys = System::default();
         sys.nr_cpus = machine.host.nr_cpus as u32;
         sys.mask_words = machine.mask_words() as u32;
         sys.tick_ns = machine.host.tick_ns() as u32;
-        sys.features = features;
+        sys.set_features(features);
         sys.tunable = tunables;
         let mut state = State { sys, group_states: Vec::new() };
         state.add_cpus(machine);

@@ -21,4 +21,4 @@ pub use generated::tables::{
 };
 pub use profile::{FeatureInfo, Profile, TunableInfo};
 pub use settings::{Changes, PolicySettings, default_tunables};
-pub use system::{Placement, Reason, System, util_est};
+pub use system::{Placement, Reason, System, feature_words, util_est};

@@ -70,7 +70,7 @@ impl Profile {
     }
 
     /// The feature bits that are on in this profile; bit i is the i-th of [`FEATURES`].
-    pub fn features(self) -> u64 {
+    pub fn features(self) -> u128 {
         let on =
             |f: &FeatureInfo| ranges(f.kernels).any(|(first, last)| (first..=last).contains(&self.version()));
         FEATURES.iter().enumerate().filter(|(_, f)| on(f)).map(|(i, _)| 1 << i).sum()

@@ -7,7 +7,7 @@ use crate::profile::Profile;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicySettings {
     /// Bit i: the i-th of [`FEATURES`] is on.
-    pub features: u64,
+    pub features: u128,
     /// In the order of [`TUNABLES`]. `relax_domain_level` acts when a machine's domains are built,
     /// so it has to be given there.
     pub tunables: [i64; NR_TUNABLES],
@@ -38,8 +38,8 @@ pub fn default_tunables() -> [i64; NR_TUNABLES] {
 /// Features that are switched and tunables that are set, whatever they are otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    on: u64,
-    off: u64,
+    on: u128,
+    off: u128,
     tunables: [Option<i64>; NR_TUNABLES],
 }
 
@@ -66,7 +66,7 @@ impl Changes {
         self.switch(1 << feature as u32, on);
     }
 
-    fn switch(&mut self, bit: u64, on: bool) {
+    fn switch(&mut self, bit: u128, on: bool) {
         let (to, from) = if on { (&mut self.on, &mut self.off) } else { (&mut self.off, &mut self.on) };
         *to |= bit;
         *from &= !bit;

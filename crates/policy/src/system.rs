@@ -11,6 +11,11 @@ use std::ops::{Deref, DerefMut};
 /// The policy's view of one machine: owns a [`Sys`], which it dereferences to.
 pub struct System(Box<Sys>);
 
+/// The bits of features as [`Sys`] has them.
+pub fn feature_words(features: u128) -> [u64; 2] {
+    [features as u64, (features >> 64) as u64]
+}
+
 impl Deref for System {
     type Target = Sys;
     fn deref(&self) -> &Sys {
@@ -399,9 +404,15 @@ pub struct Placement {
 
 /// Features and tunables.
 impl System {
+    /// Switches all features; bit i is the i-th of [`crate::FEATURES`].
+    pub fn set_features(&mut self, features: u128) {
+        self.0.features = feature_words(features);
+    }
+
     /// Is the feature on?
     pub fn sched_feat(&self, feature: Feature) -> bool {
-        self.0.features >> feature as u32 & 1 == 1
+        let bit = feature as usize;
+        self.0.features[bit / 64] >> (bit % 64) & 1 == 1
     }
 
     /// The value of a tunable.

@@ -70,7 +70,7 @@ pub fn policy_system(
     // of the root domain in which tasks run
     let capacities = topology.partitions[0].iter().map(|cpu| machine.cpus[cpu].capacity);
     sys.max_cpu_capacity = capacities.max().unwrap_or(0);
-    sys.features = settings.features;
+    sys.set_features(settings.features);
     sys.tunable = settings.tunables;
     let first_group = add_domains(&mut sys, topology, &llc_of);
     add_llcs(&mut sys, machine, &llc_of);

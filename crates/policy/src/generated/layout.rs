@@ -12,6 +12,7 @@ pub const NO_IDLE_STATE: u32 = 4294967295;
 pub const NUMA_NO_NODE: i32 = -1;
 pub const CAPACITY_SCALE: u32 = 1024;
 pub const NICE_0_WEIGHT: u32 = 1024;
+pub const FEATURE_WORDS: u32 = 2;
 pub const NR_MIGRATE_BREAK: u32 = 32;
 pub const DEFAULT_TICK_NS: u32 = 4000000;
 pub const NSEC_PER_SEC: u32 = 1000000000;
@@ -510,7 +511,7 @@ pub struct Sys {
     pub asym_present: u32,
     pub max_cpu_capacity: u32,
     pub smt_threads: u32,
-    pub features: u64,
+    pub features: [u64; 2usize],
     pub tunable: [i64; 18usize],
     pub cpu: [Cpu; 1024usize],
     pub cpu_sd: [[CpuSd; 10usize]; 1024usize],
@@ -523,7 +524,7 @@ pub struct Sys {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 3932352usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 3932360usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -536,15 +537,15 @@ const _: () = {
     ["Offset of field: Sys::max_cpu_capacity"][::std::mem::offset_of!(Sys, max_cpu_capacity) - 32usize];
     ["Offset of field: Sys::smt_threads"][::std::mem::offset_of!(Sys, smt_threads) - 36usize];
     ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 40usize];
-    ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 48usize];
-    ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 192usize];
-    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 213184usize];
-    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 868544usize];
-    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 999616usize];
-    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1048768usize];
-    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1425600usize];
-    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3850432usize];
-    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3866816usize];
+    ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 56usize];
+    ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 200usize];
+    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 213192usize];
+    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 868552usize];
+    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 999624usize];
+    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1048776usize];
+    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1425608usize];
+    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3850440usize];
+    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3866824usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;
