@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What several CPUs may change at once on a running kernel. A native host has
- * one thread, so there the same is a plain assignment.
+ * one thread, so there the same is a plain assignment. Each change returns what
+ * was there before.
  */
 #ifndef CW_ATOMIC_H
 #define CW_ATOMIC_H
 
 #ifdef __bpf__
 /* Adds to a counter. */
-#define cw_add(ptr, n) ((void)__sync_fetch_and_add((ptr), (n)))
+#define cw_add(ptr, n) __sync_fetch_and_add(ptr, n)
+/* Puts a value in the place of another. */
+#define cw_xchg(ptr, value) __sync_lock_test_and_set(ptr, value)
 #else
-#define cw_add(ptr, n) ((void)(*(ptr) += (n)))
+#define cw_add(ptr, n)                              \
+	__extension__({                             \
+		__typeof__(*(ptr)) before = *(ptr); \
+		*(ptr) = before + (n);              \
+		before;                             \
+	})
+#define cw_xchg(ptr, value)                         \
+	__extension__({                             \
+		__typeof__(*(ptr)) before = *(ptr); \
+		*(ptr) = (value);                   \
+		before;                             \
+	})
 #endif
 
 #endif /* CW_ATOMIC_H */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Every entry point of the policy as a BPF program, to see that it compiles as one. */
-#include "track/process.h"
-#include "track/runnable_load.h"
+#include "track/upkeep.h"
 #include "wakeup/wakeup.h"
 
 #define SEC(name) __attribute__((section(name), used))
@@ -26,20 +25,45 @@ int place_task(void *ctx)
 }
 
 SEC("syscall")
-int cpu_goes_idle(void *ctx)
+int cpu_idles(void *ctx)
 {
 	(void)ctx;
-	update_idle_core(&sys, wakeup.this_cpu);
+	set_next_task_idle(&sys, wakeup.this_cpu, wakeup.now);
+	put_prev_task_idle(&sys, wakeup.this_cpu, wakeup.now);
+	return update_blocked_averages(&sys, wakeup.this_cpu, wakeup.now);
+}
+
+SEC("syscall")
+int task_is_queued(void *ctx)
+{
+	(void)ctx;
+	track_init_task(&task[0], wakeup.this_cpu);
+	track_set_task_cpu(&sys, &task[1], wakeup.prev_cpu);
+	track_enqueue_task(&sys, &task[1], wakeup.this_cpu, wakeup.now);
+	track_delay_dequeue(&sys, &task[1], wakeup.now);
+	track_requeue_delayed(&sys, &task[1], wakeup.now);
 	return 0;
 }
 
 SEC("syscall")
-int queue_changes(void *ctx)
+int task_runs(void *ctx)
 {
 	(void)ctx;
-	update_runnable_load(&sys, wakeup.now, wakeup.this_cpu);
-	enqueue_runnable_load(&sys, wakeup.this_cpu, &task[0]);
-	dequeue_runnable_load(&sys, wakeup.this_cpu, &task[1]);
+	track_set_next_task(&sys, &task[0], wakeup.this_cpu, wakeup.now);
+	note_sync_wakeup(&task[0], wakeup.now);
+	track_task_tick(&sys, &task[0], wakeup.this_cpu, wakeup.now);
+	track_put_prev_task(&sys, &task[0], wakeup.this_cpu, wakeup.now);
+	return 0;
+}
+
+SEC("syscall")
+int task_leaves(void *ctx)
+{
+	(void)ctx;
+	track_dequeue_task(&sys, &task[0], wakeup.now, false);
+	track_sleep(&sys, &task[0], wakeup.now);
+	track_detach_task(&sys, &task[0]);
+	track_remove_task(&sys, &task[1]);
 	return 0;
 }
 
@@ -55,7 +79,7 @@ SEC("syscall")
 int thread_ran(void *ctx)
 {
 	(void)ctx;
-	account_process(&sys, &process, wakeup.this_cpu, wakeup.random, wakeup.now);
+	account_mm_sched(&sys, &process, &task[0], wakeup.random, wakeup.now);
 	task_cache_cpu(&task[0], &process);
 	return 0;
 }
@@ -65,7 +89,7 @@ int process_ticks(void *ctx)
 {
 	(void)ctx;
 	if (process_tick(&sys, &process, wakeup.now))
-		process_find_llc(&sys, &process, wakeup.this_cpu, wakeup.random, wakeup.now);
+		task_cache_work(&sys, &process, &task[0], wakeup.now);
 	return process.cache_cpu;
 }
 

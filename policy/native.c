@@ -2,79 +2,79 @@
 /* The entry points of native.h. */
 #include "native.h"
 
-void cw_update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bool running)
+bool cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now)
 {
-	update_load_avg_se(now, p, on_rq, running);
+	return update_blocked_averages(sys, cpu, now);
 }
 
-bool cw_update_cfs_rq_load_avg(u64 now, struct cw_cpu *rq, bool running)
+void cw_track_init_task(struct cw_task *p, s32 cpu)
 {
-	return update_cfs_rq_load_avg(now, rq, running);
+	track_init_task(p, cpu);
 }
 
-void cw_attach_entity_load_avg(struct cw_cpu *rq, struct cw_task *p)
+bool cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	attach_entity_load_avg(rq, p);
+	return track_enqueue_task(sys, p, cpu, now);
 }
 
-void cw_detach_entity_load_avg(struct cw_cpu *rq, const struct cw_task *p)
+bool cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	detach_entity_load_avg(rq, p);
+	return track_set_next_task(sys, p, cpu, now);
 }
 
-void cw_remove_entity_load_avg(struct cw_cpu *rq, struct cw_task *p)
+bool cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	remove_entity_load_avg(rq, p);
+	return track_task_tick(sys, p, cpu, now);
 }
 
-void cw_update_runnable_load(struct cw_sys *sys, u64 now, s32 cpu)
+void cw_track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	update_runnable_load(sys, now, cpu);
+	track_put_prev_task(sys, p, cpu, now);
 }
 
-void cw_enqueue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+bool cw_track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running)
 {
-	enqueue_runnable_load(sys, cpu, p);
+	return track_dequeue_task(sys, p, now, running);
 }
 
-void cw_dequeue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+void cw_track_sleep(const struct cw_sys *sys, struct cw_task *p, u64 now)
 {
-	dequeue_runnable_load(sys, cpu, p);
+	track_sleep(sys, p, now);
 }
 
-void cw_init_entity_runnable_average(struct cw_task *p)
+void cw_track_delay_dequeue(struct cw_sys *sys, struct cw_task *p, u64 now)
 {
-	init_entity_runnable_average(p);
+	track_delay_dequeue(sys, p, now);
 }
 
-void cw_post_init_entity_util_avg(const struct cw_cpu *rq, struct cw_task *p)
+void cw_track_requeue_delayed(struct cw_sys *sys, struct cw_task *p, u64 now)
 {
-	post_init_entity_util_avg(rq, p);
+	track_requeue_delayed(sys, p, now);
 }
 
-u64 cw_update_rq_clock_pelt(u64 clock_pelt, u64 clock_task, u64 delta, u32 capacity, bool idle)
+void cw_track_detach_task(struct cw_sys *sys, struct cw_task *p)
 {
-	return update_rq_clock_pelt(clock_pelt, clock_task, delta, capacity, idle);
+	track_detach_task(sys, p);
 }
 
-void cw_util_est_enqueue(const struct cw_sys *sys, struct cw_cpu *rq, const struct cw_task *p)
+void cw_track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32 cpu)
 {
-	util_est_enqueue(sys, rq, p);
+	track_set_task_cpu(sys, p, cpu);
 }
 
-void cw_util_est_dequeue(const struct cw_sys *sys, struct cw_cpu *rq, const struct cw_task *p)
+void cw_track_remove_task(struct cw_sys *sys, struct cw_task *p)
 {
-	util_est_dequeue(sys, rq, p);
+	track_remove_task(sys, p);
 }
 
-void cw_note_sync_sleep(struct cw_task *p, u64 sync_at, u64 now)
+void cw_set_next_task_idle(struct cw_sys *sys, s32 cpu, u64 now)
 {
-	note_sync_sleep(p, sync_at, now);
+	set_next_task_idle(sys, cpu, now);
 }
 
-void cw_util_est_update(const struct cw_sys *sys, const struct cw_cpu *rq, struct cw_task *p)
+void cw_note_sync_wakeup(struct cw_task *p, u64 now)
 {
-	util_est_update(sys, rq, p);
+	note_sync_wakeup(p, now);
 }
 
 void cw_process_init(const struct cw_sys *sys, struct cw_process *process, u64 now)
@@ -82,10 +82,10 @@ void cw_process_init(const struct cw_sys *sys, struct cw_process *process, u64 n
 	process_init(sys, process, now);
 }
 
-void cw_account_process(struct cw_sys *sys, struct cw_process *process, s32 cpu, u64 delta,
-			u64 now)
+void cw_account_mm_sched(struct cw_sys *sys, struct cw_process *process, struct cw_task *p, u64 delta,
+			 u64 now)
 {
-	account_process(sys, process, cpu, delta, now);
+	account_mm_sched(sys, process, p, delta, now);
 }
 
 bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 now)
@@ -93,10 +93,9 @@ bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 n
 	return process_tick(sys, process, now);
 }
 
-bool cw_process_find_llc(struct cw_sys *sys, struct cw_process *process, s32 cpu, u32 nr_running,
-			 u64 now)
+bool cw_task_cache_work(struct cw_sys *sys, struct cw_process *process, const struct cw_task *p, u64 now)
 {
-	return process_find_llc(sys, process, cpu, nr_running, now);
+	return task_cache_work(sys, process, p, now);
 }
 
 void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process)
@@ -104,24 +103,14 @@ void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process)
 	task_cache_cpu(p, process);
 }
 
+void cw_note_pref_dst_llc(struct cw_sys *sys, s32 dst, u32 level)
+{
+	note_pref_dst_llc(sys, dst, level);
+}
+
 s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
 {
 	return select_task_rq_fair(sys, w, d);
-}
-
-void cw_update_idle_core(struct cw_sys *sys, s32 cpu)
-{
-	update_idle_core(sys, cpu);
-}
-
-void cw_update_avg_idle(struct cw_sys *sys, s32 cpu, u64 now)
-{
-	update_avg_idle(sys, cpu, now);
-}
-
-void cw_update_misfit_status(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
-{
-	update_misfit_status(sys, p, cpu);
 }
 
 void cw_balance_begin(struct cw_balance *env, s32 cpu, u32 level, u32 idle, u64 now)

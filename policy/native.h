@@ -12,37 +12,32 @@
 #include "balance/outcome.h"
 #include "balance/periodic.h"
 #include "queue/preempt.h"
-#include "track/pelt.h"
-#include "track/process.h"
-#include "track/runnable_load.h"
+#include "track/upkeep.h"
 #include "wakeup/wakeup.h"
 
-void cw_update_load_avg_se(u64 now, struct cw_task *p, bool on_rq, bool running);
-bool cw_update_cfs_rq_load_avg(u64 now, struct cw_cpu *rq, bool running);
-void cw_attach_entity_load_avg(struct cw_cpu *rq, struct cw_task *p);
-void cw_detach_entity_load_avg(struct cw_cpu *rq, const struct cw_task *p);
-void cw_remove_entity_load_avg(struct cw_cpu *rq, struct cw_task *p);
-void cw_update_runnable_load(struct cw_sys *sys, u64 now, s32 cpu);
-void cw_enqueue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p);
-void cw_dequeue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p);
-void cw_init_entity_runnable_average(struct cw_task *p);
-void cw_post_init_entity_util_avg(const struct cw_cpu *rq, struct cw_task *p);
-u64 cw_update_rq_clock_pelt(u64 clock_pelt, u64 clock_task, u64 delta, u32 capacity, bool idle);
-void cw_util_est_enqueue(const struct cw_sys *sys, struct cw_cpu *rq, const struct cw_task *p);
-void cw_util_est_dequeue(const struct cw_sys *sys, struct cw_cpu *rq, const struct cw_task *p);
-void cw_note_sync_sleep(struct cw_task *p, u64 sync_at, u64 now);
-void cw_util_est_update(const struct cw_sys *sys, const struct cw_cpu *rq, struct cw_task *p);
+bool cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now);
+void cw_track_init_task(struct cw_task *p, s32 cpu);
+bool cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+bool cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+bool cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+void cw_track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+bool cw_track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running);
+void cw_track_sleep(const struct cw_sys *sys, struct cw_task *p, u64 now);
+void cw_track_delay_dequeue(struct cw_sys *sys, struct cw_task *p, u64 now);
+void cw_track_requeue_delayed(struct cw_sys *sys, struct cw_task *p, u64 now);
+void cw_track_detach_task(struct cw_sys *sys, struct cw_task *p);
+void cw_track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32 cpu);
+void cw_track_remove_task(struct cw_sys *sys, struct cw_task *p);
+void cw_set_next_task_idle(struct cw_sys *sys, s32 cpu, u64 now);
+void cw_note_sync_wakeup(struct cw_task *p, u64 now);
 void cw_process_init(const struct cw_sys *sys, struct cw_process *process, u64 now);
-void cw_account_process(struct cw_sys *sys, struct cw_process *process, s32 cpu, u64 delta,
-			u64 now);
-bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 now);
-bool cw_process_find_llc(struct cw_sys *sys, struct cw_process *process, s32 cpu, u32 nr_running,
+void cw_account_mm_sched(struct cw_sys *sys, struct cw_process *process, struct cw_task *p, u64 delta,
 			 u64 now);
+bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 now);
+bool cw_task_cache_work(struct cw_sys *sys, struct cw_process *process, const struct cw_task *p, u64 now);
 void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process);
+void cw_note_pref_dst_llc(struct cw_sys *sys, s32 dst, u32 level);
 s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d);
-void cw_update_idle_core(struct cw_sys *sys, s32 cpu);
-void cw_update_avg_idle(struct cw_sys *sys, s32 cpu, u64 now);
-void cw_update_misfit_status(struct cw_sys *sys, const struct cw_task *p, s32 cpu);
 void cw_balance_begin(struct cw_balance *env, s32 cpu, u32 level, u32 idle, u64 now);
 s32 cw_sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env, struct cw_decision *d);
 u32 cw_sched_balance_find_src_group(struct cw_sys *sys, struct cw_balance *env,

@@ -33,6 +33,8 @@ typedef _Bool bool;
 #define CW_MAX_LEVELS 10
 #define CW_MAX_DOMAINS 2048
 #define CW_MAX_GROUPS 8192
+/* SCHED_CACHE counts which tasks prefer each of the first so many LLCs. */
+#define CW_MAX_PREF_LLCS 128
 #define CW_NONE 0xffffu
 /* cw_cpu.exit_latency_us of a CPU that is in no idle state: awake, or without an idle driver */
 #define CW_NO_IDLE_STATE 0xffffffffu
@@ -176,7 +178,9 @@ struct cw_cpu {
 	u32 nr_preferred_running; /* of these, on that node */
 	u32 nr_pref_dst_llc; /* SCHED_CACHE: tasks that prefer the LLC of the CPU that balances */
 	u32 nr_pref_llc_running; /* SCHED_CACHE: runnable tasks that prefer the LLC of this CPU */
-	u32 pad2;
+	u32 curr; /* the process of the fair task that it runs, or 0 */
+	u64 clock_task; /* ns until which clock_pelt was worked out */
+	u64 clock_pelt; /* the clock of its averages: update_rq_clock_pelt() */
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
 };
@@ -192,7 +196,17 @@ struct cw_cfs_rq {
 	u64 h_load;
 };
 
-/* One task, as far as placement looks at it. */
+/* What a queued task is counted for on its queue; see track/account.h. */
+struct cw_queued {
+	s32 cpu; /* on whose queue it is, or -1 */
+	u32 weight;
+	u32 util_est;
+	u32 sched_idle;
+	u32 llc; /* SCHED_CACHE: the LLC that it prefers, or CW_NONE */
+	u32 pad;
+};
+
+/* One task, as far as placement looks at it, and its upkeep (track/upkeep.h). */
 struct cw_task {
 	s32 pid;
 	s32 recent_used_cpu;
@@ -208,6 +222,10 @@ struct cw_task {
 	s32 cache_cpu; /* with CW_TASK_CACHE_CPU: its process's cw_process.cache_cpu */
 	u32 nr_threads; /* of its process: CACHE_AWARE */
 	u32 preferred_llc; /* with CW_TASK_PREFERRED_LLC: for which LLC its runqueue counts it */
+	s32 cpu; /* whose averages it is part of, if they were attached at all */
+	u32 process; /* a number of its process, never 0 */
+	u64 sync_at; /* when it first woke another synchronously since it last slept, ns; 0: it has not */
+	struct cw_queued queued;
 	struct cw_cfs_rq cfs_rq; /* with CW_TASK_CFS_RQ */
 	struct cw_avg avg;
 };
@@ -222,6 +240,7 @@ enum cw_task_flag {
 	CW_TASK_BUDDY = 1 << 6, /* CFS will prefer it at the next switch (cfs_rq->next or ->last) */
 	CW_TASK_PREFERRED_LLC = 1 << 7, /* SCHED_CACHE: when it last ran, its process preferred an LLC */
 	CW_TASK_SLEEPS_AFTER_SYNC = 1 << 8, /* SYNC_ON_WAKER: it slept at once after its last synchronous wakeup */
+	CW_TASK_NEW = 1 << 9, /* it has not been queued yet */
 };
 
 /* Wake flags, as the kernel's WF_*. */
@@ -339,6 +358,7 @@ struct cw_sys {
 	struct cw_group group[CW_MAX_GROUPS];
 	struct cw_runtime runtime[CW_MAX_CPUS]; /* CACHE_AWARE: of all processes */
 	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: of queued tasks */
+	u32 nr_pref_llc[CW_MAX_PREF_LLCS][CW_MAX_CPUS]; /* SCHED_CACHE: tasks on each CPU's queue that prefer each LLC */
 };
 
 static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)

@@ -54,55 +54,13 @@ static inline void sched_cache_fork(struct task_struct *p, u64 now)
 		host_process_init(process, now);
 }
 
-/* The task is counted for another LLC from now on, or for none. */
-static inline void set_preferred_llc(struct host_task *t, const struct cw_process *process)
-{
-	s32 cpu = process->cache_cpu;
-	u32 llc = cpu < 0 ? CW_NONE : cpu_rq(&sys, cpu)->llc;
-	u32 counted = t->policy.flags & CW_TASK_PREFERRED_LLC ? t->policy.preferred_llc : CW_NONE;
-
-	if (llc == counted)
-		return;
-	host_count_llc(t, -1);
-	t->policy.preferred_llc = llc;
-	if (llc == CW_NONE)
-		t->policy.flags &= ~(u32)CW_TASK_PREFERRED_LLC;
-	else
-		t->policy.flags |= CW_TASK_PREFERRED_LLC;
-	host_count_llc(t, 1);
-}
-
-CW_GLOBAL bool account_mm_sched(struct host_task *t CW_NONNULL, struct cw_process *process CW_NONNULL,
-				s32 cpu, u64 delta, u64 now)
-{
-	account_process(&sys, process, cpu, delta, now);
-	if (sched_feat(&sys, CW_FEAT_SCHED_CACHE))
-		set_preferred_llc(t, process);
-	return true;
-}
-
-/* How many CPUs run threads of the process. */
-CW_GLOBAL u32 nr_running_threads(u32 tgid)
-{
-	u32 nr = 0;
-
-	for (u32 cpu = 0; cpu < sys.nr_cpus && cpu < CW_MAX_CPUS && may_loop(); cpu++)
-		nr += host_cpu_of(cpu)->curr == tgid;
-	return nr;
-}
-
-CW_GLOBAL bool task_cache_work(struct cw_process *process CW_NONNULL, s32 cpu, u32 tgid, u64 now)
-{
-	return process_find_llc(&sys, process, cpu, nr_running_threads(tgid), now);
-}
-
 /* At a tick: is it time for the running task to look for an LLC? */
-static inline void task_tick_cache(struct task_struct *p, s32 cpu, u64 now)
+static inline void task_tick_cache(struct task_struct *p, struct host_task *t, u64 now)
 {
 	struct cw_process *process = lookup_process(p);
 
 	if (process && process_tick(&sys, process, now))
-		task_cache_work(process, cpu, (u32)p->tgid, now);
+		task_cache_work(&sys, process, &t->policy, now);
 }
 
 #endif /* CW_PROCESS_BPF_H */

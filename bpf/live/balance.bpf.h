@@ -113,12 +113,12 @@ CW_GLOBAL bool lb_periodic_account(s32 cpu, u32 moved)
 }
 
 /* The task has been moved from the queue of `src`: takes it off the sums, and the host's counters to `dst`. */
-CW_GLOBAL s32 account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u64 now)
+CW_GLOBAL bool account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u64 now)
 {
 	if (t->se.cpu == src)
 		update_entity_lag(&sys, fair_rq(src), &t->se.se);
 	queue_leave(&t->se);
-	return host_enqueue_task(&t->host, dst, now);
+	return track_enqueue_task(&sys, &t->host.policy, dst, now);
 }
 
 /* Offers the tasks that wait for env->src_cpu; returns how many went to env->dst_cpu. */
@@ -189,7 +189,7 @@ static __noinline u32 sched_balance_rq(s32 cpu, u32 level, u32 idle, u64 now)
 	u32 moved = 0, step = CW_BALANCE_DONE;
 
 	balance_begin(env_of(cpu), cpu, level, idle, now);
-	host_note_pref_dst_llc(cpu, level);
+	note_pref_dst_llc(&sys, cpu, level);
 	do {
 		if (lb_find_src(cpu) < 0)
 			break;
@@ -213,7 +213,7 @@ static __noinline void sched_balance_newidle(s32 cpu)
 		/* the clock above stands still while the CPU schedules; this one has another origin */
 		start = bpf_ktime_get_ns();
 		/* the CPU's averages are brought up to date before others read them */
-		host_update_cfs_rq(cpu, update_rq_clock(cpu, now));
+		update_blocked_averages(&sys, cpu, now);
 		while ((level = lb_newidle_next(cpu, now)) != CW_NONE && may_loop()) {
 			u32 moved = sched_balance_rq(cpu, level, CW_NEWLY_IDLE, now);
 			u64 end = bpf_ktime_get_ns();
@@ -233,7 +233,7 @@ static __noinline void sched_balance_domains(s32 cpu, u32 idle)
 	u64 now = scx_bpf_now();
 	u32 level;
 
-	host_update_cfs_rq(cpu, update_rq_clock(cpu, now));
+	update_blocked_averages(&sys, cpu, now);
 	lb_periodic_begin(cpu, idle, now);
 	while ((level = lb_periodic_next(cpu)) != CW_NONE && may_loop()) {
 		struct cw_domain *sd = cpu_domain(&sys, cpu, level);

@@ -48,7 +48,7 @@ void BPF_STRUCT_OPS(live_dump_task, struct scx_dump_ctx *dump, struct task_struc
 	scx_bpf_dump("vruntime=%lld deadline=%lld lag=%lld eevdf_weight=%u\n", t->se.se.vruntime,
 		     t->se.se.deadline, lag, t->se.se.weight);
 	scx_bpf_dump("queue=%d placed_on=%d counted_on=%d allowed=%u\n", queue, t->se.cpu,
-		     t->host.queued, t->host.policy.nr_cpus_allowed);
+		     t->host.policy.queued.cpu, t->host.policy.nr_cpus_allowed);
 }
 
 #endif /* CW_DUMP_BPF_H */

@@ -47,7 +47,6 @@ struct live_task {
 	u64 woken_at; /* ns, 0 once it has run */
 	u32 by_interrupt; /* an interrupt woke it then, not a task */
 	u64 unaccounted; /* what it has run that is not added to its process yet, ns */
-	u64 sync_at; /* when it last woke another synchronously, ns, 0 once it has slept */
 };
 
 struct {
@@ -162,7 +161,7 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 		.cpus_ptr = &t->host.allowed,
 		.this_cpu = this_cpu,
 		.prev_cpu = prev_cpu,
-		.task_cpu = t->host.cpu,
+		.task_cpu = t->host.policy.cpu,
 		.wake_flags = (u32)wake_flags,
 		.in_task = is_in_task(current),
 		.random = host_random(this_cpu),
@@ -174,8 +173,8 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 		return cpu;
 	t->woken_at = w.now;
 	t->by_interrupt = !w.in_task;
-	if (waker && wake_flags & WF_SYNC && !waker->sync_at)
-		waker->sync_at = w.now;
+	if (waker && wake_flags & WF_SYNC)
+		note_sync_wakeup(&waker->host.policy, w.now);
 	if (cpumask_test_cpu(cpu, &t->host.allowed) &&
 	    (claim_idle_cpu(cpu) || claim_waker_cpu(cpu, d)))
 		insert_local(p, 0);
@@ -198,7 +197,7 @@ int BPF_PROG(live_exec, struct task_struct *p)
 	s32 cpu = bpf_get_smp_processor_id();
 	struct live_task *t = lookup_task(p);
 
-	if (!t || t->host.queued != cpu || t->host.policy.nr_cpus_allowed < 2)
+	if (!t || t->host.policy.queued.cpu != cpu || t->host.policy.nr_cpus_allowed < 2)
 		return 0;
 	balance_state_of(cpu)->exec = 1;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -347,7 +346,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, enq_flags);
 		return;
 	}
-	host_enqueue_task(&t->host, cpu, now);
+	track_enqueue_task(&sys, &t->host.policy, cpu, now);
 	queue_leave(&t->se);
 	over = charge_curr(&sys, fair_rq(cpu), now);
 	if (t->se.cpu != cpu)
@@ -477,7 +476,7 @@ void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 #define ACCOUNT_STEP_NS 100000
 
 /* Adds to what the process of the task, which runs, has run on the CPU, if there is enough of it. */
-static inline void account_run(struct live_task *t, struct task_struct *p, s32 cpu, u64 now)
+static inline void account_run(struct live_task *t, struct task_struct *p, u64 now)
 {
 	s64 delta = (s64)(now - t->host.policy.exec_start);
 	struct cw_process *process;
@@ -488,7 +487,7 @@ static inline void account_run(struct live_task *t, struct task_struct *p, s32 c
 		return;
 	process = lookup_process(p);
 	if (process)
-		account_mm_sched(&t->host, process, cpu, t->unaccounted, now);
+		account_mm_sched(&sys, process, &t->host.policy, t->unaccounted, now);
 	t->unaccounted = 0;
 }
 
@@ -501,8 +500,8 @@ void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
 	if (!t)
 		return;
 	put_prev_task(&t->se, cpu, !runnable, now);
-	account_run(t, p, cpu, now);
-	host_put_prev_task(&t->host, cpu, now);
+	account_run(t, p, now);
+	track_put_prev_task(&sys, &t->host.policy, cpu, now);
 }
 
 void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
@@ -512,9 +511,6 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!t)
 		return;
-	if (t->sync_at)
-		note_sync_sleep(&t->host.policy, t->sync_at, now);
-	t->sync_at = 0;
 	if (queue_cpu(&t->se) >= 0) {
 		update_entity_lag(&sys, fair_rq(queue_cpu(&t->se)), &t->se.se);
 		queue_leave(&t->se);
@@ -557,9 +553,9 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 		learn_hardirq_mask();
 	if (!t)
 		return;
-	account_run(t, p, cpu, now);
-	host_task_tick(&t->host, cpu, now);
-	task_tick_cache(p, cpu, now);
+	account_run(t, p, now);
+	track_task_tick(&sys, &t->host.policy, cpu, now);
+	task_tick_cache(p, &t->host, now);
 	if (offline[cpu & CW_CPU_MASK]) {
 		update_curr(&sys, &q->fair, now);
 		task_tick_offline(p, cpu);
@@ -652,7 +648,6 @@ s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_a
 	t->ran_on = -1;
 	host_init_task(&t->host, p, args->fork);
 	host_set_cpus_allowed(&t->host, p, p->cpus_ptr);
-	t->host.process = (u32)p->tgid;
 	sched_cache_fork(p, scx_bpf_now());
 	return 0;
 }
@@ -661,8 +656,10 @@ void BPF_STRUCT_OPS(live_disable, struct task_struct *p)
 {
 	struct live_task *t = lookup_task(p);
 
-	if (t)
-		host_dequeue_task(&t->host, scx_bpf_now(), false);
+	if (!t)
+		return;
+	host_dequeue_task(&t->host, scx_bpf_now(), false);
+	track_remove_task(&sys, &t->host.policy);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(live_init)

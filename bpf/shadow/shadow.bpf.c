@@ -185,10 +185,9 @@ static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 	t->hidden = !is_idle(p) && is_hidden(p->pid);
 	t->wake.choice = t->exec.choice = t->exec_cpu = -1;
 	host_init_task(&t->host, p, is_new);
-	t->host.process = (u32)p->tgid;
 	if (prefers_llc())
 		sched_cache_fork(p, bpf_ktime_get_ns());
-	t->host.cpu = task_cpu(p);
+	t->host.policy.cpu = task_cpu(p);
 	t->host.policy.recent_used_cpu = p->recent_used_cpu;
 	t->host.policy.wakee_flips = p->wakee_flips;
 	t->host.policy.wakee_flip_decay_ts = bpf_ktime_get_ns();
@@ -340,12 +339,12 @@ static void switch_from(struct task_struct *p, s32 cpu, u64 now)
 	if (!t)
 		return;
 	sleeps = !p->on_rq || (bpf_core_field_exists(p->se.sched_delayed) && p->se.sched_delayed);
-	if (is_fair(p) && t->host.queued == cpu)
-		host_put_prev_task(&t->host, cpu, now);
+	if (is_fair(p) && t->host.policy.queued.cpu == cpu)
+		track_put_prev_task(&sys, &t->host.policy, cpu, now);
 	if (sleeps || !is_fair(p))
 		host_dequeue_task(&t->host, now, sleeps);
 	if (p->__state & TASK_DEAD) {
-		host_set_task_cpu(&t->host, -1);
+		track_remove_task(&sys, &t->host.policy);
 		forget_process(p);
 	}
 }
@@ -354,7 +353,7 @@ static void switch_to(struct task_struct *p, s32 cpu, u64 now)
 {
 	struct shadow_task *t;
 
-	host_cpu_of(cpu)->curr = 0;
+	cpu_rq(&sys, cpu)->curr = 0;
 	host_set_idle(cpu, is_idle(p), now);
 	if (is_idle(p) || !is_fair(p))
 		return;
@@ -385,12 +384,11 @@ int BPF_PROG(stat_runtime, struct task_struct *p, u64 runtime)
 	struct cw_process *process = lookup_process(p);
 	struct shadow_task *t = process ? task_of(p, false) : NULL;
 	u64 now = bpf_ktime_get_ns();
-	s32 cpu = task_cpu(p);
 
 	if (!t)
 		return 0;
-	account_mm_sched(&t->host, process, cpu, runtime, now);
-	task_tick_cache(p, cpu, now);
+	account_mm_sched(&sys, process, &t->host.policy, runtime, now);
+	task_tick_cache(p, &t->host, now);
 	return 0;
 }
 
@@ -504,7 +502,7 @@ static int enqueued(struct task_struct *p, enum shadow_kind kind)
 	if (!t || t->hidden)
 		return 0;
 	compare(p, &t->wake, kind, cpu);
-	host_enqueue_task(&t->host, cpu, now);
+	track_enqueue_task(&sys, &t->host.policy, cpu, now);
 	return 0;
 }
 
@@ -531,13 +529,13 @@ int BPF_PROG(migrate_task, struct task_struct *p, int dest_cpu)
 	t = task_of(p, false);
 	if (!t || t->hidden)
 		return 0;
-	if (t->host.queued >= 0 && p->on_rq) {
-		host_enqueue_task(&t->host, dest_cpu, now);
+	if (t->host.policy.queued.cpu >= 0 && p->on_rq) {
+		track_enqueue_task(&sys, &t->host.policy, dest_cpu, now);
 		t->exec_cpu = dest_cpu;
 		return 0;
 	}
 	host_dequeue_task(&t->host, now, false);
-	host_set_task_cpu(&t->host, dest_cpu);
+	track_set_task_cpu(&sys, &t->host.policy, dest_cpu);
 	return 0;
 }
 

@@ -21,8 +21,8 @@ u64 host_llc_load_at[CW_MAX_CPUS];
 /* The averages of `cpu`, if they are older than a tick; its utilisation then. */
 CW_GLOBAL u64 host_refresh_cpu(s32 cpu, u64 now)
 {
-	if ((s64)(now - host_cpu_of(cpu)->clock_task) >= (s64)sys.tick_ns)
-		host_update_cfs_rq(cpu, update_rq_clock(cpu, now));
+	if ((s64)(now - cpu_rq(&sys, cpu)->clock_task) >= (s64)sys.tick_ns)
+		update_blocked_averages(&sys, cpu, now);
 	return cpu_util(&sys, cpu);
 }
 

@@ -2,6 +2,7 @@
 /* Which CPU a wakeup searches around: who wakes whom, wake_affine(), domains and flags. */
 #include "test.h"
 
+#include "track/upkeep.h"
 #include "wakeup/wakeup.h"
 
 static struct cw_decision d;
@@ -282,11 +283,14 @@ static void test_sync_on_waker(void)
 	set_feature(CW_FEAT_SYNC_ON_WAKER, true);
 	make_idle(1);
 	new_wakeup(WF_TTWU | WF_SYNC, 0, 1);
-	/* it slept 10 us after its last such wakeup, then sooner */
-	note_sync_sleep(&waker, 5000, 15000);
+	/* it slept 10 us after the first such wakeup, then sooner */
+	note_sync_wakeup(&waker, 5000);
+	track_sleep(&sys, &waker, 15000);
 	decide_wakeup();
 	EXPECT(d, 1, PREV_IDLE);
-	note_sync_sleep(&waker, 5000, 14999);
+	note_sync_wakeup(&waker, 5000);
+	note_sync_wakeup(&waker, 6000);
+	track_sleep(&sys, &waker, 14999);
 	decide_wakeup();
 	EXPECT(d, 0, SYNC_WAKER);
 

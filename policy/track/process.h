@@ -19,11 +19,10 @@
  * The host calls, for each process:
  *
  *	process_init()		when it starts
- *	account_process()	when a thread of it has run
+ *	account_mm_sched()	when a thread of it has run (upkeep.h)
  *	process_tick()		from the tick of a CPU that runs a thread of it;
- *				if that says so, process_find_llc() on the thread's
- *				way out of the kernel, with the number of its
- *				threads that run now
+ *				if that says so, task_cache_work() on the thread's
+ *				way out of the kernel (upkeep.h)
  *	task_cache_cpu()	before the policy is asked about one of its tasks
  */
 #ifndef CW_PROCESS_H

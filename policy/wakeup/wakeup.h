@@ -193,24 +193,6 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 }
 
 /*
- * A waker that sleeps within this time, ns, sleeps at once. An assumption: what it
- * takes an idle CPU to leave its idle state and to be there again, a few us each.
- */
-#define CW_SYNC_SLEEP_NS 10000
-
-/*
- * SYNC_ON_WAKER: the task sleeps, and since it last slept it first woke another
- * synchronously at `sync_at`. Did it keep the promise that such a wakeup gives?
- */
-static inline void note_sync_sleep(struct cw_task *p, u64 sync_at, u64 now)
-{
-	if ((s64)(now - sync_at) < CW_SYNC_SLEEP_NS)
-		p->flags |= CW_TASK_SLEEPS_AFTER_SYNC;
-	else
-		p->flags &= ~(u32)CW_TASK_SLEEPS_AFTER_SYNC;
-}
-
-/*
  * SYNC_ON_WAKER: is the waker's CPU free for the task as soon as the waker sleeps,
  * which it is about to? Another CPU, though idle now, would begin later than that:
  * it has to be woken, and both CPUs switch to idle and back. That a wakeup is

@@ -22,11 +22,13 @@ fn pelt(c: &mut Criterion) {
     let mut sys = System::default();
     sys.cpu[0].load_weight = 1024;
     sys.cpu[0].cfs_nr_running = 1;
+    sys.cpu[0].capacity_orig = 1024;
+    sys.cpu[0].curr = 1;
     let mut now = 1 << 20;
     c.bench_function("PELT: a runqueue, every 300 us", |b| {
         b.iter(|| {
             now += 300_000;
-            black_box(sys.update_cfs_rq_load_avg(now, 0, true))
+            black_box(sys.update_blocked_averages(0, now))
         });
     });
 }

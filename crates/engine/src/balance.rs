@@ -5,8 +5,7 @@ use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::{State, Task, WaitsIn};
 use coreward_policy::layout::{
-    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_DELAYED,
-    TASK_INELIGIBLE,
+    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_INELIGIBLE,
 };
 use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
 use std::cmp::Reverse;
@@ -18,8 +17,7 @@ impl Simulation<'_> {
         let before = self.local_now(cpu);
         let mut walk = Newidle::default();
         // the CPU's averages are brought up to date before others read them
-        let clock = self.update_rq_clock(cpu);
-        self.update_cfs_rq(cpu, clock);
+        self.sys.update_blocked_averages(cpu, self.now);
         let random = if self.feature(Feature::NI_RANDOM) { self.random(u32::MAX) } else { 0 };
         if self.sys.newidle_begin(&mut walk, cpu, self.now, random) {
             self.counters.newidle_calls += 1;
@@ -78,8 +76,7 @@ impl Simulation<'_> {
                 continue;
             }
             // blocked load decays on CPUs that have no tick
-            let clock = self.update_rq_clock(cpu);
-            self.update_cfs_rq(cpu, clock);
+            self.sys.update_blocked_averages(cpu, self.now);
             self.charge_work(by, self.costs.balance_cpu_ns);
             if jiffies >= self.cpus[cpu].next_balance {
                 self.sched_balance_domains(cpu, by, CPU_IDLE);
@@ -110,7 +107,7 @@ impl Simulation<'_> {
         let kind = idle as usize;
         self.schedstat[cpu].domains[level as usize].lb_count[kind] += 1;
         self.charge_work(by, self.costs.balance_ns);
-        self.note_pref_dst_llc(cpu, level);
+        self.sys.note_pref_dst_llc(cpu, level);
         let mut moved = 0;
         loop {
             let (src, d) = self.sys.sched_balance_find_src(&mut env);
@@ -189,15 +186,12 @@ impl Simulation<'_> {
         moved.len() as u32
     }
 
-    /// Tells the policy what the queue knows of a task on `cpu`: whether it sleeps after all, has
-    /// had more than its share, is a buddy, or prefers an LLC.
+    /// Tells the policy what the queue knows of a task on `cpu`: whether it has had more
+    /// than its share, is a buddy, or prefers an LLC.
     fn note_queue_state(&mut self, task: u32, cpu: usize) {
         let t = &self.tasks[task as usize];
         let c = &self.cpus[cpu];
-        let mut flags = t.policy.flags & !(TASK_DELAYED | TASK_INELIGIBLE | TASK_BUDDY);
-        if t.delayed {
-            flags |= TASK_DELAYED;
-        }
+        let mut flags = t.policy.flags & !(TASK_INELIGIBLE | TASK_BUDDY);
         let vruntime = self.entity(task, cpu).vruntime;
         if self.feature(Feature::EEVDF) && !c.fair.rq.vruntime_eligible(vruntime) {
             flags |= TASK_INELIGIBLE;
@@ -214,22 +208,17 @@ impl Simulation<'_> {
         self.charge_work(by, self.costs.detach_task_ns);
         self.account_dequeue(src, task, false, by);
         self.dequeue_waiting(src, task, false);
-        let t = &mut self.tasks[task as usize];
-        if !t.delayed {
-            self.sys.util_est_dequeue(src, &t.policy);
-        }
-        self.sys.detach_entity_load_avg(src, &t.policy);
-        t.policy.avg.last_update_time = 0;
+        self.sys.detach_task(&mut self.tasks[task as usize].policy);
         self.update_tg_load_avg(src, by);
     }
 
     /// Puts a task that was detached on `dst`'s queue.
     fn attach_task(&mut self, task: u32, dst: usize, by: usize) {
-        let src = self.tasks[task as usize].cpu;
+        let src = self.tasks[task as usize].cpu();
         self.count_migration(task, src, dst, by);
         let (delayed, queued) = {
             let t = &self.tasks[task as usize];
-            (t.delayed, t.state == State::Queued)
+            (t.is_delayed(), t.state == State::Queued)
         };
         if queued {
             self.set_waiting(false);
@@ -237,9 +226,7 @@ impl Simulation<'_> {
         self.activate_task(task, dst, by, Enqueue::Migration);
         if delayed {
             // still asleep: it only changed the queue on which it catches up
-            self.set_delayed(dst, task, true);
             self.tasks[task as usize].state = State::Sleeping;
-            self.sys.util_est_dequeue(dst, &self.tasks[task as usize].policy);
             self.set_waiting(false);
         }
         self.resched_if_idle(dst, by);

@@ -39,9 +39,6 @@ pub(crate) struct Cpu {
     /// When the request of its current task is served (HRTICK).
     pub(crate) hrtick_at: u64,
     pub(crate) ipi_at: u64,
-    /// The clock of its averages, and when it was last moved.
-    pub(crate) clock_pelt: u64,
-    pub(crate) clock_task: u64,
     /// Its part of the task group's load average, and when it last gave it.
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
@@ -57,8 +54,8 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// An idle CPU at `now`.
-    pub(crate) fn new(siblings: Vec<usize>, now: u64, rate: u64) -> Self {
+    /// An idle CPU.
+    pub(crate) fn new(siblings: Vec<usize>, rate: u64) -> Self {
         Cpu {
             activity: Activity::Idle,
             curr: None,
@@ -74,8 +71,6 @@ impl Cpu {
             tick_at: NEVER,
             hrtick_at: NEVER,
             ipi_at: NEVER,
-            clock_pelt: now,
-            clock_task: now,
             tg_load_avg_contrib: 0,
             tg_updated_at: 0,
             next_balance: 0,

@@ -77,7 +77,7 @@ impl Simulation<'_> {
             let d = c.fair.wakeup_preempt(&self.sys, se, wake_flags, c.need_resched, self.now);
             // a delayed sleeper that is due leaves the queue, and the choice is made anew
             match c.fair.waiting_at(d.picked) {
-                Some(picked) if self.tasks[picked as usize].delayed => {
+                Some(picked) if self.tasks[picked as usize].is_delayed() => {
                     self.finish_delayed_dequeue(cpu, picked);
                 }
                 _ => break d,

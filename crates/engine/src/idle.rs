@@ -22,11 +22,10 @@ impl Simulation<'_> {
         c.need_resched = false;
         c.tick_at = NEVER;
         c.hrtick_at = NEVER;
+        self.sys.set_next_task_idle(cpu, self.now);
         let rq = &mut self.sys.cpu[cpu];
-        rq.curr_is_idle = 1;
         rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
         let llc = rq.llc as usize;
-        self.sys.update_idle_core(cpu);
         self.sys.llc[llc].nr_busy_cpus -= 1;
         self.nohz_idle.bits[cpu / 64] |= 1 << (cpu % 64);
         let due = self.cpus[cpu].next_balance.max(self.now / self.tick_ns + 1);

@@ -1,26 +1,12 @@
-//! Load averages of tasks and runqueues, and the one that a task group shares.
+//! The load average that the CPUs of a task group share, and what the current task has run.
 
 use crate::sim::Simulation;
-use crate::task::State;
-use coreward_policy::{Feature, System};
+use coreward_policy::Feature;
 
 /// A runqueue gives its load to the task group at most this often (TG_LOAD_AVG_RATELIMIT).
 const TG_UPDATE_NS: u64 = 1_000_000;
 
 impl Simulation<'_> {
-    /// Moves the clock of the CPU's averages to now.
-    pub(crate) fn update_rq_clock(&mut self, cpu: usize) -> u64 {
-        let capacity = self.sys.cpu[cpu].capacity_orig;
-        let c = &mut self.cpus[cpu];
-        let delta = self.now - c.clock_task;
-        if delta > 0 {
-            c.clock_task = self.now;
-            let idle = c.curr.is_none();
-            c.clock_pelt = System::update_rq_clock_pelt(c.clock_pelt, self.now, delta, capacity, idle);
-        }
-        c.clock_pelt
-    }
-
     /// Accounts the current task's time up to now.
     pub(crate) fn update_curr(&mut self, cpu: usize) {
         let Some(curr) = self.cpus[cpu].curr else { return };
@@ -34,27 +20,6 @@ impl Simulation<'_> {
         self.schedstat[cpu].rq_cpu_time += delta;
         self.tasks[curr as usize].policy.exec_start = self.now;
         self.account_mm_sched(cpu, curr, delta);
-    }
-
-    /// Brings a task's and its runqueue's averages to now; `on_rq` and `running` say
-    /// what the task did until now. True if the runqueue's changed.
-    pub(crate) fn update_load_avg(&mut self, cpu: usize, task: u32, on_rq: bool, running: bool) -> bool {
-        let clock = self.update_rq_clock(cpu);
-        let p = &mut self.tasks[task as usize].policy;
-        if p.avg.last_update_time != 0 {
-            System::update_load_avg_se(clock, p, on_rq, running);
-        }
-        self.update_cfs_rq(cpu, clock)
-    }
-
-    /// Brings a runqueue's averages to its clock.
-    pub(crate) fn update_cfs_rq(&mut self, cpu: usize, clock: u64) -> bool {
-        // the current task counts as running until it is switched out
-        let running = self.cpus[cpu].curr.is_some_and(|t| self.tasks[t as usize].state != State::Dead);
-        if self.feature(Feature::IDLEST_BY_LOAD) {
-            self.sys.update_runnable_load(clock, cpu);
-        }
-        self.sys.update_cfs_rq_load_avg(clock, cpu, running)
     }
 
     /// Gives the load of `cpu`'s runqueue to its task group, if it has changed by more
@@ -95,60 +60,17 @@ impl Simulation<'_> {
     /// A task becomes runnable on `cpu`: its load counts there from now on.
     /// `by` is the CPU that does the work.
     pub(crate) fn account_enqueue(&mut self, cpu: usize, task: u32, by: usize) {
-        let decayed = self.update_load_avg(cpu, task, false, false);
-        let p = &mut self.tasks[task as usize].policy;
-        let attach = p.avg.last_update_time == 0;
-        if attach {
-            self.sys.attach_entity_load_avg(cpu, p);
-        }
-        self.sys.util_est_enqueue(cpu, p);
-        if self.sys.sched_feat(Feature::IDLEST_BY_LOAD) {
-            self.sys.enqueue_runnable_load(cpu, p);
-        }
-        if attach || decayed {
+        if self.sys.enqueue_task(&mut self.tasks[task as usize].policy, cpu, self.now) {
             self.update_tg_load_avg(cpu, by);
         }
-        let weight = self.tasks[task as usize].policy.weight;
-        let rq = &mut self.sys.cpu[cpu];
-        rq.load_weight += u64::from(weight);
-        rq.nr_running += 1;
-        rq.cfs_nr_running += 1;
-        if rq.nr_running == 2 {
-            self.sys.overloaded = 1;
-        }
-        self.account_llc(cpu, task, true);
         self.update_cfs_group(by);
-    }
-
-    /// A sleeper stays queued on `cpu` until it is eligible, or is woken before.
-    pub(crate) fn set_delayed(&mut self, cpu: usize, task: u32, delayed: bool) {
-        if std::mem::replace(&mut self.tasks[task as usize].delayed, delayed) != delayed {
-            self.account_pref_llc_running(cpu, task, !delayed);
-        }
-        let rq = &mut self.sys.cpu[cpu];
-        if delayed {
-            rq.cfs_nr_delayed += 1;
-        } else {
-            rq.cfs_nr_delayed -= 1;
-        }
     }
 
     /// A task leaves the queue of `cpu`. `running` if it ran until now.
     pub(crate) fn account_dequeue(&mut self, cpu: usize, task: u32, running: bool, by: usize) {
-        let decayed = self.update_load_avg(cpu, task, true, running);
-        if decayed {
+        if self.sys.dequeue_task(&mut self.tasks[task as usize].policy, self.now, running) {
             self.update_tg_load_avg(cpu, by);
         }
-        let t = &self.tasks[task as usize];
-        if self.feature(Feature::IDLEST_BY_LOAD) {
-            self.sys.dequeue_runnable_load(cpu, &t.policy);
-        }
-        let rq = &mut self.sys.cpu[cpu];
-        rq.load_weight -= u64::from(t.policy.weight);
-        rq.nr_running -= 1;
-        rq.cfs_nr_running -= 1;
-        rq.cfs_nr_delayed -= u32::from(t.delayed);
-        self.account_llc(cpu, task, false);
         self.update_cfs_group(by);
     }
 }

@@ -1,9 +1,9 @@
 //! The last-level cache that a process prefers: what the policy (`policy/track/process.h`) has to be
-//! told of processes, and for SCHED_CACHE how many tasks of each queue prefer which cache.
+//! told of processes, and what a search for it costs.
 
 use crate::sim::Simulation;
 use coreward_machine::Machine;
-use coreward_policy::layout::{MAX_CPUS, NONE, SD_SHARE_LLC, TASK_PREFERRED_LLC};
+use coreward_policy::layout::{MAX_CPUS, NONE};
 use coreward_policy::{Feature, Process, Runtime, System};
 
 /// Counters in lines of their own that a search reads of each CPU: the process's run time there,
@@ -16,8 +16,6 @@ const CURR_LINES: u64 = 1;
 pub(crate) struct Processes {
     /// By the number of the first task, while it or another thread lives.
     list: Vec<Option<Box<Process>>>,
-    /// Of each LLC and then of each CPU: tasks on the CPU's queue that prefer the LLC.
-    llc_counts: Vec<u32>,
     /// The CPU that wrote the counters of a CPU's run time last.
     written_by: Vec<usize>,
     /// NUMA balancing, which a machine with several nodes has on, sees footprints.
@@ -31,7 +29,6 @@ impl Processes {
         features.iter().any(|f| sys.sched_feat(*f)).then(|| {
             Box::new(Processes {
                 list: Vec::new(),
-                llc_counts: vec![0; sys.nr_llcs as usize * machine.nr_cpus()],
                 written_by: (0..machine.nr_cpus()).collect(),
                 numa_balancing: machine.distances.len() > 1,
             })
@@ -40,12 +37,6 @@ impl Processes {
 
     fn get(&mut self, process: u32) -> Option<&mut Process> {
         self.list.get_mut(process as usize)?.as_deref_mut()
-    }
-
-    /// The counter of tasks on `cpu` that prefer `llc`.
-    fn llc_count(&mut self, llc: u32, cpu: usize) -> &mut u32 {
-        let nr_cpus = self.written_by.len();
-        &mut self.llc_counts[llc as usize * nr_cpus + cpu]
     }
 }
 
@@ -102,49 +93,10 @@ impl Simulation<'_> {
     #[inline]
     pub(crate) fn account_mm_sched(&mut self, cpu: usize, curr: u32, delta: u64) {
         let Some(processes) = &mut self.processes else { return };
-        let t = &self.tasks[curr as usize];
         processes.written_by[cpu] = cpu;
-        let Some(process) = processes.get(t.process) else { return };
-        self.sys.account_process(process, cpu, delta, self.now);
-        if !self.sys.sched_feat(Feature::SCHED_CACHE) {
-            return;
-        }
-        let preferred = usize::try_from(process.cache_cpu).ok().map(|cpu| self.sys.cpu[cpu].llc);
-        let counted = (t.policy.flags & TASK_PREFERRED_LLC != 0).then_some(t.policy.preferred_llc);
-        if preferred != counted {
-            self.account_llc(cpu, curr, false);
-            let p = &mut self.tasks[curr as usize].policy;
-            p.flags &= !TASK_PREFERRED_LLC;
-            if let Some(llc) = preferred {
-                p.flags |= TASK_PREFERRED_LLC;
-                p.preferred_llc = llc;
-            }
-            self.account_llc(cpu, curr, true);
-        }
-    }
-
-    /// A task comes to the queue of `cpu` or leaves it: counts what it prefers.
-    #[inline]
-    pub(crate) fn account_llc(&mut self, cpu: usize, task: u32, comes: bool) {
-        let Some(processes) = &mut self.processes else { return };
-        let t = &self.tasks[task as usize];
-        if t.policy.flags & TASK_PREFERRED_LLC == 0 {
-            return;
-        }
-        let count = processes.llc_count(t.policy.preferred_llc, cpu);
-        *count = if comes { *count + 1 } else { *count - 1 };
-        if !t.delayed {
-            self.account_pref_llc_running(cpu, task, comes);
-        }
-    }
-
-    /// A task on the queue of `cpu` becomes runnable or is not any more.
-    pub(crate) fn account_pref_llc_running(&mut self, cpu: usize, task: u32, runnable: bool) {
-        let p = &self.tasks[task as usize].policy;
-        let rq = &mut self.sys.cpu[cpu];
-        if p.flags & TASK_PREFERRED_LLC != 0 && p.preferred_llc == rq.llc {
-            let count = &mut rq.nr_pref_llc_running;
-            *count = if runnable { *count + 1 } else { *count - 1 };
+        let t = &mut self.tasks[curr as usize];
+        if let Some(process) = processes.get(t.process) {
+            self.sys.account_mm_sched(process, &mut t.policy, delta, self.now);
         }
     }
 
@@ -171,12 +123,9 @@ impl Simulation<'_> {
     #[cold]
     fn find_llc(&mut self, cpu: usize, curr: u32) {
         let t = &self.tasks[curr as usize];
-        let id = t.process;
-        let of_process = |c: &&crate::cpu::Cpu| c.curr.is_some_and(|t| self.tasks[t as usize].process == id);
-        let nr_running = self.cpus.iter().filter(of_process).count() as u32;
         let Some(processes) = &mut self.processes else { return };
-        let Some(process) = processes.get(id) else { return };
-        if self.sys.process_find_llc(process, cpu, nr_running, self.now) {
+        let Some(process) = processes.get(t.process) else { return };
+        if self.sys.task_cache_work(process, &t.policy, self.now) {
             self.charge_llc_search(cpu);
         }
     }
@@ -206,27 +155,5 @@ impl Simulation<'_> {
         let Some(processes) = &mut self.processes else { return };
         let t = &mut self.tasks[task as usize];
         System::task_cache_cpu(&mut t.policy, processes.get(t.process).map(|p| &*p));
-    }
-
-    /// SCHED_CACHE: tells the policy how many tasks of each CPU prefer the LLC of `dst`, which is
-    /// to balance its domain at `level`.
-    pub(crate) fn note_pref_dst_llc(&mut self, dst: usize, level: u32) {
-        if !self.feature(Feature::SCHED_CACHE) {
-            return;
-        }
-        let Some(processes) = &mut self.processes else { return };
-        let domain = &self.sys.domain[self.sys.cpu_sd[dst][level as usize].domain as usize];
-        if domain.flags & SD_SHARE_LLC != 0 {
-            return;
-        }
-        let span = domain.span;
-        let nr_cpus = processes.written_by.len();
-        let first = self.sys.cpu[dst].llc as usize * nr_cpus;
-        let counts = &processes.llc_counts[first..first + nr_cpus];
-        for (cpu, count) in counts.iter().enumerate() {
-            if span.bits[cpu / 64] >> (cpu % 64) & 1 == 1 {
-                self.sys.cpu[cpu].nr_pref_dst_llc = *count;
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@ use crate::segment::Work;
 use crate::sim::Simulation;
 use crate::task::State;
 use crate::trace::Leaving;
-use coreward_policy::System;
+use coreward_policy::layout::TASK_DELAYED;
 
 impl Simulation<'_> {
     /// Interrupts the current task in the middle of its op.
@@ -53,7 +53,9 @@ impl Simulation<'_> {
             let d = self.cpus[cpu].fair.pick_next(&self.sys);
             self.counters.queue_reasons[d.reason as usize] += 1;
             match u32::try_from(d.id).ok() {
-                Some(task) if self.tasks[task as usize].delayed => self.finish_delayed_dequeue(cpu, task),
+                Some(task) if self.tasks[task as usize].is_delayed() => {
+                    self.finish_delayed_dequeue(cpu, task)
+                }
                 picked => return picked.filter(|_| d.picked >= 0),
             }
         }
@@ -64,23 +66,17 @@ impl Simulation<'_> {
     fn dequeue_task(&mut self, cpu: usize, task: u32) {
         self.charge_work(cpu, self.costs.dequeue_ns);
         let dead = self.tasks[task as usize].state == State::Dead;
-        self.sys.util_est_dequeue(cpu, &self.tasks[task as usize].policy);
         if self.cpus[cpu].fair.dequeue_curr(&self.sys, !dead) {
             self.account_dequeue(cpu, task, true, cpu);
         } else {
-            self.update_load_avg(cpu, task, true, true);
-            self.set_delayed(cpu, task, true);
+            self.sys.delay_dequeue(&mut self.tasks[task as usize].policy, self.now);
         }
+        let now = self.local_now(cpu);
+        let p = &mut self.tasks[task as usize].policy;
         if dead {
-            let p = &mut self.tasks[task as usize].policy;
-            self.sys.remove_entity_load_avg(cpu, p);
+            self.sys.remove_task(p);
         } else {
-            self.sys.util_est_update(cpu, &mut self.tasks[task as usize].policy);
-            let now = self.local_now(cpu);
-            let t = &mut self.tasks[task as usize];
-            if let Some(sync_at) = t.sync_at.take() {
-                System::note_sync_sleep(&mut t.policy, sync_at, now);
-            }
+            self.sys.sleep(p, now);
         }
     }
 
@@ -93,7 +89,7 @@ impl Simulation<'_> {
             self.dequeue_waiting(cpu, task, true);
         }
         self.account_dequeue(cpu, task, false, cpu);
-        self.tasks[task as usize].delayed = false;
+        self.tasks[task as usize].policy.flags &= !TASK_DELAYED;
     }
 
     fn context_switch(&mut self, cpu: usize, prev: Option<u32>, next: u32) {
@@ -114,9 +110,9 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn put_prev_task(&mut self, cpu: usize, prev: u32) {
-        if self.tasks[prev as usize].state == State::Running {
-            self.update_load_avg(cpu, prev, true, true);
-            let t = &mut self.tasks[prev as usize];
+        let t = &mut self.tasks[prev as usize];
+        self.sys.put_prev_task(&mut t.policy, cpu, self.now);
+        if t.state == State::Running {
             t.state = State::Queued;
             t.queued_at = self.now;
             self.set_waiting(true);
@@ -126,16 +122,11 @@ impl Simulation<'_> {
     }
 
     fn set_next_task(&mut self, cpu: usize, next: u32) {
-        self.sys.cpu[cpu].curr_is_idle = 0;
-        if self.update_load_avg(cpu, next, true, false) {
+        if self.sys.set_next_task(&mut self.tasks[next as usize].policy, cpu, self.now) {
             self.update_tg_load_avg(cpu, cpu);
         }
-        self.sys.update_misfit_status(Some(&self.tasks[next as usize].policy), cpu);
-        let now = self.now;
-        self.cpus[cpu].fair.set_next(&self.sys, &self.tasks[next as usize].se, now);
-        let t = &mut self.tasks[next as usize];
-        t.state = State::Running;
-        t.policy.exec_start = now;
+        self.cpus[cpu].fair.set_next(&self.sys, &self.tasks[next as usize].se, self.now);
+        self.tasks[next as usize].state = State::Running;
         self.touch(next);
         self.cpus[cpu].curr = Some(next);
         self.set_waiting(false);

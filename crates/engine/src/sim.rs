@@ -179,7 +179,7 @@ impl<'a> Simulation<'a> {
         let cpus: Vec<Cpu> = (0..nr_cpus)
             .map(|cpu| {
                 let siblings = machine.smt_mask(cpu).iter().filter(|c| *c != cpu).collect();
-                Cpu::new(siblings, START_NS, u64::from(machine.cpus[cpu].capacity))
+                Cpu::new(siblings, u64::from(machine.cpus[cpu].capacity))
             })
             .collect();
         let cpus_allowed = CpuMask { bits: *topology.partitions[0].words() };
@@ -522,7 +522,7 @@ impl<'a> Simulation<'a> {
             _ => id,
         };
         let allowed = self.allowed().count() as u32;
-        let mut task = Task::new(id, program, base, process, parent, cpu, allowed);
+        let mut task = Task::new(id, program, base, process, parent, allowed);
         let weight = task_weight(self.workload.attributes(program).nice, false);
         task.policy.weight = weight;
         task.se.weight = weight;
@@ -533,7 +533,7 @@ impl<'a> Simulation<'a> {
             Some(_) if process == id => self.costs.fork_start_ns,
             Some(_) => self.costs.thread_start_ns,
         };
-        System::init_entity_runnable_average(&mut task.policy);
+        System::init_task(&mut task.policy, cpu);
         self.trace.fork(
             self.now,
             task.policy.pid,
@@ -553,7 +553,7 @@ impl<'a> Simulation<'a> {
             self.sleepers.pop();
             self.counters.timers += 1;
             // the timer fires on the CPU on which the task went to sleep
-            let cpu = self.tasks[task as usize].cpu;
+            let cpu = self.tasks[task as usize].cpu();
             debug_assert_eq!(self.tasks[task as usize].state, State::Sleeping);
             self.timer_interrupt(cpu, task);
         }

@@ -391,7 +391,7 @@ impl Simulation<'_> {
         self.shared.cpu_locks[of].locked = false;
         for i in 0..self.shared.cpu_locks[of].spinners.len() {
             let spinner = self.shared.cpu_locks[of].spinners[i];
-            let at = self.tasks[spinner as usize].cpu;
+            let at = self.tasks[spinner as usize].cpu();
             let c = &mut self.cpus[at];
             if c.curr == Some(spinner) && c.activity == Activity::Task {
                 c.segment = Segment::new(self.now, Work::default(), c.rate);

@@ -2,7 +2,7 @@
 
 use crate::cache::Residence;
 use crate::segment::Work;
-use coreward_policy::layout::NUMA_NO_NODE;
+use coreward_policy::layout::{TASK_DELAYED, TASK_NEW};
 use coreward_policy::queue::task_weight;
 use coreward_policy::{Entity, Task as PolicyTask};
 use coreward_workload::Op;
@@ -45,10 +45,6 @@ pub(crate) struct Task {
     pub(crate) policy: PolicyTask,
     pub(crate) se: Entity,
     pub(crate) state: State,
-    /// Sleeps, but is still queued until it is eligible (DELAY_DEQUEUE).
-    pub(crate) delayed: bool,
-    /// The CPU that it runs on, is queued on, or last ran on.
-    pub(crate) cpu: usize,
     pub(crate) process: u32,
     pub(crate) parent: Option<u32>,
     pub(crate) program: u32,
@@ -77,8 +73,6 @@ pub(crate) struct Task {
     pub(crate) woken_at: Option<u64>,
     /// The CPU that woke it, until it runs: the lines of the task that a waker writes are there.
     pub(crate) woken_by: Option<usize>,
-    /// When it first woke another synchronously since it last slept.
-    pub(crate) sync_at: Option<u64>,
     /// When it last began to wait on a runqueue.
     pub(crate) queued_at: u64,
     pub(crate) residence: Residence,
@@ -114,24 +108,20 @@ impl Task {
         base: u32,
         process: u32,
         parent: Option<u32>,
-        cpu: usize,
         allowed: u32,
     ) -> Self {
         let weight = task_weight(0, false);
         Task {
             policy: PolicyTask {
                 pid: pid as i32 + 1,
-                recent_used_cpu: cpu as i32,
-                last_wakee: -1,
+                process: process + 1,
                 weight,
                 nr_cpus_allowed: allowed,
-                numa_preferred_nid: NUMA_NO_NODE,
+                flags: TASK_NEW,
                 ..PolicyTask::default()
             },
             se: Entity { weight, id: pid as i32, ..Entity::default() },
             state: State::Waking,
-            delayed: false,
-            cpu,
             process,
             parent,
             program,
@@ -150,12 +140,23 @@ impl Task {
             waits_for_children: false,
             woken_at: None,
             woken_by: None,
-            sync_at: None,
             queued_at: 0,
             residence: Residence::default(),
             cache_work: false,
             list_order: 0,
         }
+    }
+
+    /// The CPU that it runs on, is queued on, or last ran on.
+    #[inline]
+    pub(crate) fn cpu(&self) -> usize {
+        self.policy.cpu as usize
+    }
+
+    /// Does it sleep, but is still queued until it is eligible (DELAY_DEQUEUE)?
+    #[inline]
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.policy.flags & TASK_DELAYED != 0
     }
 
     /// Follows loops to the op to do now, which then stands in `op`. `goes_on` says if
@@ -244,7 +245,7 @@ mod tests {
             .repeat(2, |b| b.op(run(2)).repeat(3, |b| b.op(run(3))).repeat(0, |b| b.op(run(9))))
             .op(run(4))
             .build();
-        let mut t = Task::new(0, 0, 0, 0, None, 0, 1);
+        let mut t = Task::new(0, 0, 0, 0, None, 1);
         let mut seen = Vec::new();
         t.fetch_op(&ops, || false);
         while let Some(Op::Run { ns }) = t.op {
@@ -263,7 +264,7 @@ mod tests {
             .until_stopped(|b| b.op(run(8)).repeat(2, |b| b.op(run(9))))
             .op(run(3))
             .build();
-        let mut t = Task::new(0, 0, 0, 0, None, 0, 1);
+        let mut t = Task::new(0, 0, 0, 0, None, 1);
         let (mut seen, mut asked) = (Vec::new(), 0);
         let mut next = |t: &mut Task| {
             t.fetch_op(&ops, || {

@@ -7,7 +7,7 @@ use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::{State, Task};
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
-use coreward_policy::{Decision, Feature, Placement};
+use coreward_policy::{Decision, Feature, Placement, System};
 
 /// Cache lines of a task that a wakeup reads and writes: state, on_cpu with the wake list
 /// entry, pi_lock, cpus_ptr, the wakee statistics, and its sched_entity with its averages (two).
@@ -38,17 +38,17 @@ impl Simulation<'_> {
         self.counters.wakeups += 1;
         self.schedstat[cpu].ttwu_count += 1;
         self.charge_work(cpu, self.costs.wakeup_ns);
-        self.fetch_lines(self.tasks[task as usize].cpu, cpu, TASK_LINES);
+        self.fetch_lines(self.tasks[task as usize].cpu(), cpu, TASK_LINES);
         let t = &mut self.tasks[task as usize];
         t.woken_at = Some(self.now);
         t.woken_by = Some(cpu);
         if let Some(waker) = self.cpus[cpu].curr.filter(|_| sync) {
-            self.tasks[waker as usize].sync_at.get_or_insert(before);
+            System::note_sync_wakeup(&mut self.tasks[waker as usize].policy, before);
         }
-        if self.tasks[task as usize].delayed {
+        if self.tasks[task as usize].is_delayed() {
             self.ttwu_runnable(task, cpu);
         } else if !self.ttwu_on_cpu(task, cpu) {
-            let prev = self.tasks[task as usize].cpu;
+            let prev = self.tasks[task as usize].cpu();
             let flags = WF_TTWU | if sync { WF_SYNC } else { 0 };
             let target = self.select_task_rq(task, cpu, prev, flags);
             self.trace_waking(task, cpu, target, false);
@@ -71,7 +71,7 @@ impl Simulation<'_> {
     /// queued there without further ado if that may be done from afar (true), or the waker spins
     /// until the switch is done.
     fn ttwu_on_cpu(&mut self, task: u32, cpu: usize) -> bool {
-        let prev = self.tasks[task as usize].cpu;
+        let prev = self.tasks[task as usize].cpu();
         let c = &self.cpus[prev];
         let left = c.left_at.saturating_sub(self.local_now(cpu));
         if c.leaving != Some(task) || prev == cpu {
@@ -153,13 +153,8 @@ impl Simulation<'_> {
     /// A sleeping or new task changes CPUs; `by` is where that is decided.
     fn set_task_cpu(&mut self, task: u32, to: usize, by: usize) {
         let t = &mut self.tasks[task as usize];
-        let from = t.cpu;
-        // a new task is not accounted anywhere yet
-        if t.policy.avg.last_update_time != 0 {
-            self.sys.remove_entity_load_avg(from, &mut t.policy);
-            t.policy.avg.last_update_time = 0;
-        }
-        t.cpu = to;
+        let from = t.cpu();
+        self.sys.set_task_cpu(&mut t.policy, to);
         self.count_migration(task, from, to, by);
     }
 
@@ -237,7 +232,7 @@ impl Simulation<'_> {
 
     /// A sleeper that is still queued (DELAY_DEQUEUE) just goes on waiting, now for the CPU.
     fn ttwu_runnable(&mut self, task: u32, cpu: usize) {
-        let target = self.tasks[task as usize].cpu;
+        let target = self.tasks[task as usize].cpu();
         self.trace_waking(task, cpu, target, false);
         self.lock_rq(target, cpu);
         self.requeue_delayed_entity(task, target);
@@ -259,8 +254,6 @@ impl Simulation<'_> {
         let p = &mut self.tasks[task as usize];
         p.woken_at = Some(self.now);
         self.lock_rq(target, cpu);
-        self.update_rq_clock(target);
-        self.sys.post_init_entity_util_avg(target, &mut self.tasks[task as usize].policy);
         self.activate_task(task, target, cpu, Enqueue::New);
         self.wakeup_preempt(task, target, cpu, WF_FORK);
         self.unlock_rq(target, cpu);
@@ -301,7 +294,6 @@ impl Simulation<'_> {
     /// Queues a task on `cpu`; `by` does the work and pays.
     pub(crate) fn activate_task(&mut self, task: u32, cpu: usize, by: usize, why: Enqueue) {
         self.charge_work(by, self.costs.enqueue_ns);
-        self.sys.update_avg_idle(cpu, self.now);
         self.update_curr(cpu);
         self.account_enqueue(cpu, task, by);
         self.enqueue_entity(cpu, task, why);
@@ -310,7 +302,6 @@ impl Simulation<'_> {
         }
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
-        t.cpu = cpu;
         t.queued_at = self.now;
         self.touch(task);
         self.set_waiting(true);
@@ -318,9 +309,7 @@ impl Simulation<'_> {
 
     fn requeue_delayed_entity(&mut self, task: u32, cpu: usize) {
         self.update_curr(cpu);
-        self.update_load_avg(cpu, task, true, false);
-        self.sys.util_est_enqueue(cpu, &self.tasks[task as usize].policy);
-        self.set_delayed(cpu, task, false);
+        self.sys.requeue_delayed(&mut self.tasks[task as usize].policy, self.now);
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
         t.queued_at = self.now;

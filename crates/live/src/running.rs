@@ -11,14 +11,13 @@ use coreward_policy::{
 
 use crate::machine::LiveMachine;
 use crate::policy::{self, WrongArgument};
-use crate::skel::live::types::{bss, host_cpu, live_stats};
+use crate::skel::live::types::{bss, live_stats};
 use crate::stats::{CpuMetrics, Metrics, ReasonMetrics};
 
 /// The programs' variables, which the kernel maps into this process.
 pub(crate) struct Running<'a> {
     sys: *mut Sys,
     stats: &'a [live_stats],
-    host: &'a [host_cpu],
     machine: &'a LiveMachine,
     settings: &'a mut PolicySettings,
     profile: Profile,
@@ -35,7 +34,7 @@ impl<'a> Running<'a> {
     ) -> Self {
         assert_eq!(size_of_val(&bss.sys), size_of::<Sys>());
         let sys = (&raw mut bss.sys).cast();
-        Running { sys, stats: &bss.stats, host: &bss.host_cpu, machine, settings, profile }
+        Running { sys, stats: &bss.stats, machine, settings, profile }
     }
 
     /// The value of a feature (0, 1) or tunable, or of all that have an effect if none is named.
@@ -101,7 +100,7 @@ impl<'a> Running<'a> {
     /// When the averages of the CPU were brought up to date, ns.
     fn clock(&self, cpu: usize) -> u64 {
         // SAFETY: a plain integer that only programs write
-        unsafe { read_volatile(&raw const self.host[cpu].clock_task) }
+        unsafe { read_volatile(&raw const (*self.sys).cpu[cpu].clock_task) }
     }
 
     fn cpu(&self, cpu: usize, now: u64) -> CpuMetrics {

@@ -45,100 +45,98 @@ impl Default for System {
     }
 }
 
-/// PELT and util_est; the mathematics stands in `policy/track/pelt.h`.
+/// What tasks and CPUs do, as the host tells it (`policy/track/upkeep.h`). Functions that return a
+/// bool say whether the load of the CPU's runqueue has changed.
 impl System {
-    /// Brings a task's averages to `now` of its runqueue's clock.
-    pub fn update_load_avg_se(now: u64, p: &mut Task, on_rq: bool, running: bool) {
-        // SAFETY: exclusive reference, plain integers.
-        unsafe { cw_update_load_avg_se(now, p, on_rq, running) }
+    /// Brings the averages of the CPU's runqueue to `now`.
+    pub fn update_blocked_averages(&mut self, cpu: usize, now: u64) -> bool {
+        // SAFETY: exclusive references to plain integers; C masks CPU numbers. The same holds
+        // for all calls below.
+        unsafe { cw_update_blocked_averages(&mut *self.0, cpu as i32, now) }
     }
 
-    /// Brings a runqueue's averages to `now`; true if they changed.
-    pub fn update_cfs_rq_load_avg(&mut self, now: u64, cpu: usize, running: bool) -> bool {
-        // SAFETY: exclusive reference, plain integers; indexing is checked.
-        unsafe { cw_update_cfs_rq_load_avg(now, &mut self.0.cpu[cpu], running) }
-    }
-
-    /// Adds a task's averages to a runqueue that did not account it.
-    pub fn attach_entity_load_avg(&mut self, cpu: usize, p: &mut Task) {
+    /// A task is seen for the first time, on `cpu`; its weight is known.
+    pub fn init_task(p: &mut Task, cpu: usize) {
         // SAFETY: as above.
-        unsafe { cw_attach_entity_load_avg(&mut self.0.cpu[cpu], p) }
+        unsafe { cw_track_init_task(p, cpu as i32) }
     }
 
-    /// Takes a task's averages off the runqueue that it leaves.
-    pub fn detach_entity_load_avg(&mut self, cpu: usize, p: &Task) {
+    /// The task is queued on `cpu`.
+    pub fn enqueue_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_detach_entity_load_avg(&mut self.0.cpu[cpu], p) }
+        unsafe { cw_track_enqueue_task(&mut *self.0, p, cpu as i32, now) }
     }
 
-    /// Leaves note on its old runqueue that a sleeper went elsewhere.
-    pub fn remove_entity_load_avg(&mut self, cpu: usize, p: &mut Task) {
+    /// `cpu`, on whose queue the task is, switches to it.
+    pub fn set_next_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_remove_entity_load_avg(&mut self.0.cpu[cpu], p) }
+        unsafe { cw_track_set_next_task(&mut *self.0, p, cpu as i32, now) }
     }
 
-    /// Brings the load of the tasks queued on `cpu` to `now` (`policy/track/runnable_load.h`); needed
-    /// with IDLEST_BY_LOAD only, whenever the runqueue's averages are.
-    pub fn update_runnable_load(&mut self, now: u64, cpu: usize) {
-        // SAFETY: exclusive reference; C masks the CPU number.
-        unsafe { cw_update_runnable_load(&mut *self.0, now, cpu as i32) }
-    }
-
-    /// A task is queued on `cpu`: its load counts among that of queued tasks.
-    pub fn enqueue_runnable_load(&mut self, cpu: usize, p: &Task) {
+    /// A tick of `cpu` finds the task running.
+    pub fn task_tick(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_enqueue_runnable_load(&mut *self.0, cpu as i32, p) }
+        unsafe { cw_track_task_tick(&mut *self.0, p, cpu as i32, now) }
     }
 
-    /// A task leaves the queue of `cpu`.
-    pub fn dequeue_runnable_load(&mut self, cpu: usize, p: &Task) {
+    /// `cpu` switches away from the task.
+    pub fn put_prev_task(&mut self, p: &mut Task, cpu: usize, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_dequeue_runnable_load(&mut *self.0, cpu as i32, p) }
+        unsafe { cw_track_put_prev_task(&mut *self.0, p, cpu as i32, now) }
     }
 
-    /// The averages of a task without a history, before it is placed.
-    pub fn init_entity_runnable_average(p: &mut Task) {
+    /// The task leaves its queue; `running`: it is current until now.
+    pub fn dequeue_task(&mut self, p: &mut Task, now: u64, running: bool) -> bool {
         // SAFETY: as above.
-        unsafe { cw_init_entity_runnable_average(p) }
+        unsafe { cw_track_dequeue_task(&mut *self.0, p, now, running) }
     }
 
-    /// The utilisation of a new task on its first runqueue.
-    pub fn post_init_entity_util_avg(&self, cpu: usize, p: &mut Task) {
+    /// The task sleeps, at once or delayed.
+    pub fn sleep(&self, p: &mut Task, now: u64) {
+        // SAFETY: as above; the system is only read.
+        unsafe { cw_track_sleep(&*self.0, p, now) }
+    }
+
+    /// The current task sleeps, but stays queued.
+    pub fn delay_dequeue(&mut self, p: &mut Task, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_post_init_entity_util_avg(&self.0.cpu[cpu], p) }
+        unsafe { cw_track_delay_dequeue(&mut *self.0, p, now) }
     }
 
-    /// The clock of a runqueue's averages after `delta` ns at `capacity`.
-    pub fn update_rq_clock_pelt(pelt: u64, task: u64, delta: u64, capacity: u32, idle: bool) -> u64 {
-        // SAFETY: plain integers.
-        unsafe { cw_update_rq_clock_pelt(pelt, task, delta, capacity, idle) }
-    }
-
-    /// A task became runnable on `cpu`: count its estimate there.
-    pub fn util_est_enqueue(&mut self, cpu: usize, p: &Task) {
-        let sys: *mut Sys = &mut *self.0;
-        // SAFETY: one exclusive reference; C reads sys.features and writes one cpu.
-        unsafe { cw_util_est_enqueue(sys, &raw mut (*sys).cpu[cpu], p) }
-    }
-
-    /// A task stopped being runnable on `cpu`.
-    pub fn util_est_dequeue(&mut self, cpu: usize, p: &Task) {
-        let sys: *mut Sys = &mut *self.0;
+    /// A sleeper that is still queued is woken.
+    pub fn requeue_delayed(&mut self, p: &mut Task, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_util_est_dequeue(sys, &raw mut (*sys).cpu[cpu], p) }
+        unsafe { cw_track_requeue_delayed(&mut *self.0, p, now) }
     }
 
-    /// A task goes to sleep on `cpu`: move its estimate.
-    pub fn util_est_update(&self, cpu: usize, p: &mut Task) {
-        // SAFETY: sys is only read.
-        unsafe { cw_util_est_update(&*self.0, &self.0.cpu[cpu], p) }
+    /// The task has been dequeued to be queued elsewhere.
+    pub fn detach_task(&mut self, p: &mut Task) {
+        // SAFETY: as above.
+        unsafe { cw_track_detach_task(&mut *self.0, p) }
     }
 
-    /// A task goes to sleep that first woke another synchronously at `sync_at`, in ns, since it last
-    /// slept: note whether that was just now (`SYNC_ON_WAKER`).
-    pub fn note_sync_sleep(p: &mut Task, sync_at: u64, now: u64) {
-        // SAFETY: only the task is touched.
-        unsafe { cw_note_sync_sleep(p, sync_at, now) }
+    /// A sleeping or new task will be queued on `cpu`.
+    pub fn set_task_cpu(&mut self, p: &mut Task, cpu: usize) {
+        // SAFETY: as above.
+        unsafe { cw_track_set_task_cpu(&mut *self.0, p, cpu as i32) }
+    }
+
+    /// The task, which is not queued, ends.
+    pub fn remove_task(&mut self, p: &mut Task) {
+        // SAFETY: as above.
+        unsafe { cw_track_remove_task(&mut *self.0, p) }
+    }
+
+    /// `cpu` goes idle.
+    pub fn set_next_task_idle(&mut self, cpu: usize, now: u64) {
+        // SAFETY: as above.
+        unsafe { cw_set_next_task_idle(&mut *self.0, cpu as i32, now) }
+    }
+
+    /// The task wakes another synchronously (`SYNC_ON_WAKER`).
+    pub fn note_sync_wakeup(p: &mut Task, now: u64) {
+        // SAFETY: as above.
+        unsafe { cw_note_sync_wakeup(p, now) }
     }
 }
 
@@ -150,23 +148,29 @@ impl System {
         unsafe { cw_process_init(&*self.0, process, now) }
     }
 
-    /// A thread of the process ran on `cpu` for `delta` ns until `now`.
-    pub fn account_process(&mut self, process: &mut Process, cpu: usize, delta: u64, now: u64) {
-        // SAFETY: exclusive references; C masks the CPU number.
-        unsafe { cw_account_process(&mut *self.0, process, cpu as i32, delta, now) }
+    /// The task, a thread of the process, ran for `delta` ns until `now`.
+    pub fn account_mm_sched(&mut self, process: &mut Process, p: &mut Task, delta: u64, now: u64) {
+        // SAFETY: exclusive references; C masks CPU numbers.
+        unsafe { cw_account_mm_sched(&mut *self.0, process, p, delta, now) }
     }
 
-    /// From the tick of a CPU that runs a thread of it: is `process_find_llc` due?
+    /// From the tick of a CPU that runs a thread of it: is `task_cache_work` due?
     pub fn process_tick(&self, process: &mut Process, now: u64) -> bool {
         // SAFETY: as for process_init.
         unsafe { cw_process_tick(&*self.0, process, now) }
     }
 
-    /// Finds the LLC that the process occupies most, on `cpu`, while `nr_running` of its threads run.
-    /// False if it does not fit one, so that nobody looked.
-    pub fn process_find_llc(&mut self, process: &mut Process, cpu: usize, nr_running: u32, now: u64) -> bool {
-        // SAFETY: exclusive references; C masks the CPU number.
-        unsafe { cw_process_find_llc(&mut *self.0, process, cpu as i32, nr_running, now) }
+    /// The running task looks for the LLC that its process occupies most. False if the process
+    /// does not fit one, so that nobody looked.
+    pub fn task_cache_work(&mut self, process: &mut Process, p: &Task, now: u64) -> bool {
+        // SAFETY: as above.
+        unsafe { cw_task_cache_work(&mut *self.0, process, p, now) }
+    }
+
+    /// SCHED_CACHE: counts which tasks prefer the LLC of `dst`, which is to balance its domain at `level`.
+    pub fn note_pref_dst_llc(&mut self, dst: usize, level: u32) {
+        // SAFETY: as above.
+        unsafe { cw_note_pref_dst_llc(&mut *self.0, dst as i32, level) }
     }
 
     /// Lets a task carry what its process prefers; None for a kernel thread.
@@ -207,32 +211,14 @@ impl System {
         unsafe { cw_select_task_rq_fair(&mut *self.0, &w, &mut d) };
         d
     }
-
-    /// `cpu` goes idle: note if its whole core is.
-    pub fn update_idle_core(&mut self, cpu: usize) {
-        // SAFETY: exclusive reference; C masks the CPU number. The same holds for the
-        // calls below, which differ in their plain arguments only.
-        unsafe { cw_update_idle_core(&mut *self.0, cpu as i32) }
-    }
-
-    /// A wakeup ends the idle time of `cpu`: move its average.
-    pub fn update_avg_idle(&mut self, cpu: usize, now: u64) {
-        // SAFETY: as above.
-        unsafe { cw_update_avg_idle(&mut *self.0, cpu as i32, now) }
-    }
-
-    /// `cpu` is to run `p`: note if it is too big for it.
-    pub fn update_misfit_status(&mut self, p: Option<&Task>, cpu: usize) {
-        // SAFETY: as above; C accepts a null task.
-        unsafe { cw_update_misfit_status(&mut *self.0, p.map_or(std::ptr::null(), |p| p), cpu as i32) }
-    }
 }
 
 /// Load balancing (`policy/balance/balance.h` and what it includes).
 impl System {
     /// Starts an attempt of `cpu` to balance its domain at `level`.
     pub fn balance_begin(env: &mut Balance, cpu: usize, level: u32, idle: u32, now: u64) {
-        // SAFETY: exclusive reference; see update_idle_core for all calls below.
+        // SAFETY: exclusive references to plain integers; C masks CPU numbers. The same holds
+        // for all calls below.
         unsafe { cw_balance_begin(env, cpu as i32, level, idle, now) }
     }
 

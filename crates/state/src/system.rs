@@ -84,7 +84,8 @@ pub fn policy_system(
         if sys.sched_feat(Feature::WAKE_CAP) {
             balance_wakeups(&mut sys, cpu);
         }
-        sys.cpu[cpu].avg.last_update_time = now;
+        let rq = &mut sys.cpu[cpu];
+        (rq.clock_task, rq.clock_pelt, rq.avg.last_update_time) = (now, now, now);
         sys.runnable_load[cpu].last_update_time = now;
         sys.cpu_sd[cpu].iter_mut().for_each(|sd| sd.newidle_stamp = now);
     }

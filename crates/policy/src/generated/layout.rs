@@ -7,6 +7,7 @@ pub const MASK_WORDS: usize = 16;
 pub const MAX_LEVELS: usize = 10;
 pub const MAX_DOMAINS: usize = 2048;
 pub const MAX_GROUPS: usize = 8192;
+pub const MAX_PREF_LLCS: usize = 128;
 pub const NONE: u32 = 65535;
 pub const NO_IDLE_STATE: u32 = 4294967295;
 pub const NUMA_NO_NODE: i32 = -1;
@@ -18,6 +19,7 @@ pub const DEFAULT_TICK_NS: u32 = 4000000;
 pub const NSEC_PER_SEC: u32 = 1000000000;
 pub const NO_ENTITY: i32 = -1;
 pub const OCCUPANCY_SHIFT: u32 = 20;
+pub const PELT_STEP: u32 = 1024;
 pub const SYNC_SLEEP_NS: u32 = 10000;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -253,13 +255,15 @@ pub struct Cpu {
     pub nr_preferred_running: u32,
     pub nr_pref_dst_llc: u32,
     pub nr_pref_llc_running: u32,
-    pub pad2: u32,
+    pub curr: u32,
+    pub clock_task: u64,
+    pub clock_pelt: u64,
     pub avg: Avg,
     pub removed: Removed,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 208usize];
+    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 224usize];
     ["Alignment of Cpu"][::std::mem::align_of::<Cpu>() - 8usize];
     ["Offset of field: Cpu::nr_running"][::std::mem::offset_of!(Cpu, nr_running) - 0usize];
     ["Offset of field: Cpu::cfs_nr_running"][::std::mem::offset_of!(Cpu, cfs_nr_running) - 4usize];
@@ -288,9 +292,11 @@ const _: () = {
     ["Offset of field: Cpu::nr_pref_dst_llc"][::std::mem::offset_of!(Cpu, nr_pref_dst_llc) - 100usize];
     ["Offset of field: Cpu::nr_pref_llc_running"]
         [::std::mem::offset_of!(Cpu, nr_pref_llc_running) - 104usize];
-    ["Offset of field: Cpu::pad2"][::std::mem::offset_of!(Cpu, pad2) - 108usize];
-    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 112usize];
-    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 176usize];
+    ["Offset of field: Cpu::curr"][::std::mem::offset_of!(Cpu, curr) - 108usize];
+    ["Offset of field: Cpu::clock_task"][::std::mem::offset_of!(Cpu, clock_task) - 112usize];
+    ["Offset of field: Cpu::clock_pelt"][::std::mem::offset_of!(Cpu, clock_pelt) - 120usize];
+    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 128usize];
+    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 192usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -309,6 +315,27 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct Queued {
+    pub cpu: i32,
+    pub weight: u32,
+    pub util_est: u32,
+    pub sched_idle: u32,
+    pub llc: u32,
+    pub pad: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of Queued"][::std::mem::size_of::<Queued>() - 24usize];
+    ["Alignment of Queued"][::std::mem::align_of::<Queued>() - 4usize];
+    ["Offset of field: Queued::cpu"][::std::mem::offset_of!(Queued, cpu) - 0usize];
+    ["Offset of field: Queued::weight"][::std::mem::offset_of!(Queued, weight) - 4usize];
+    ["Offset of field: Queued::util_est"][::std::mem::offset_of!(Queued, util_est) - 8usize];
+    ["Offset of field: Queued::sched_idle"][::std::mem::offset_of!(Queued, sched_idle) - 12usize];
+    ["Offset of field: Queued::llc"][::std::mem::offset_of!(Queued, llc) - 16usize];
+    ["Offset of field: Queued::pad"][::std::mem::offset_of!(Queued, pad) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Task {
     pub pid: i32,
     pub recent_used_cpu: i32,
@@ -324,12 +351,16 @@ pub struct Task {
     pub cache_cpu: i32,
     pub nr_threads: u32,
     pub preferred_llc: u32,
+    pub cpu: i32,
+    pub process: u32,
+    pub sync_at: u64,
+    pub queued: Queued,
     pub cfs_rq: CfsRq,
     pub avg: Avg,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Task"][::std::mem::size_of::<Task>() - 152usize];
+    ["Size of Task"][::std::mem::size_of::<Task>() - 192usize];
     ["Alignment of Task"][::std::mem::align_of::<Task>() - 8usize];
     ["Offset of field: Task::pid"][::std::mem::offset_of!(Task, pid) - 0usize];
     ["Offset of field: Task::recent_used_cpu"][::std::mem::offset_of!(Task, recent_used_cpu) - 4usize];
@@ -347,8 +378,12 @@ const _: () = {
     ["Offset of field: Task::cache_cpu"][::std::mem::offset_of!(Task, cache_cpu) - 52usize];
     ["Offset of field: Task::nr_threads"][::std::mem::offset_of!(Task, nr_threads) - 56usize];
     ["Offset of field: Task::preferred_llc"][::std::mem::offset_of!(Task, preferred_llc) - 60usize];
-    ["Offset of field: Task::cfs_rq"][::std::mem::offset_of!(Task, cfs_rq) - 64usize];
-    ["Offset of field: Task::avg"][::std::mem::offset_of!(Task, avg) - 88usize];
+    ["Offset of field: Task::cpu"][::std::mem::offset_of!(Task, cpu) - 64usize];
+    ["Offset of field: Task::process"][::std::mem::offset_of!(Task, process) - 68usize];
+    ["Offset of field: Task::sync_at"][::std::mem::offset_of!(Task, sync_at) - 72usize];
+    ["Offset of field: Task::queued"][::std::mem::offset_of!(Task, queued) - 80usize];
+    ["Offset of field: Task::cfs_rq"][::std::mem::offset_of!(Task, cfs_rq) - 104usize];
+    ["Offset of field: Task::avg"][::std::mem::offset_of!(Task, avg) - 128usize];
 };
 pub const TASK_PERCPU_KTHREAD: TaskFlag = 1;
 pub const TASK_SCHED_IDLE: TaskFlag = 2;
@@ -359,6 +394,7 @@ pub const TASK_CACHE_CPU: TaskFlag = 32;
 pub const TASK_BUDDY: TaskFlag = 64;
 pub const TASK_PREFERRED_LLC: TaskFlag = 128;
 pub const TASK_SLEEPS_AFTER_SYNC: TaskFlag = 256;
+pub const TASK_NEW: TaskFlag = 512;
 pub type TaskFlag = u32;
 pub const WF_EXEC: WakeFlag = 2;
 pub const WF_FORK: WakeFlag = 4;
@@ -521,10 +557,11 @@ pub struct Sys {
     pub group: [Group; 8192usize],
     pub runtime: [Runtime; 1024usize],
     pub runnable_load: [Avg; 1024usize],
+    pub nr_pref_llc: [[u32; 1024usize]; 128usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 3932360usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4473032usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -539,13 +576,14 @@ const _: () = {
     ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 40usize];
     ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 56usize];
     ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 200usize];
-    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 213192usize];
-    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 868552usize];
-    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 999624usize];
-    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1048776usize];
-    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1425608usize];
-    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3850440usize];
-    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3866824usize];
+    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 229576usize];
+    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 884936usize];
+    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1016008usize];
+    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1065160usize];
+    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1441992usize];
+    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3866824usize];
+    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3883208usize];
+    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3948744usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;

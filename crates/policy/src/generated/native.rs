@@ -3,42 +3,28 @@
 use super::layout::*;
 
 unsafe extern "C" {
-    pub fn cw_update_load_avg_se(now: u64, p: *mut Task, on_rq: bool, running: bool);
-    pub fn cw_update_cfs_rq_load_avg(now: u64, rq: *mut Cpu, running: bool) -> bool;
-    pub fn cw_attach_entity_load_avg(rq: *mut Cpu, p: *mut Task);
-    pub fn cw_detach_entity_load_avg(rq: *mut Cpu, p: *const Task);
-    pub fn cw_remove_entity_load_avg(rq: *mut Cpu, p: *mut Task);
-    pub fn cw_update_runnable_load(sys: *mut Sys, now: u64, cpu: i32);
-    pub fn cw_enqueue_runnable_load(sys: *mut Sys, cpu: i32, p: *const Task);
-    pub fn cw_dequeue_runnable_load(sys: *mut Sys, cpu: i32, p: *const Task);
-    pub fn cw_init_entity_runnable_average(p: *mut Task);
-    pub fn cw_post_init_entity_util_avg(rq: *const Cpu, p: *mut Task);
-    pub fn cw_update_rq_clock_pelt(
-        clock_pelt: u64,
-        clock_task: u64,
-        delta: u64,
-        capacity: u32,
-        idle: bool,
-    ) -> u64;
-    pub fn cw_util_est_enqueue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
-    pub fn cw_util_est_dequeue(sys: *const Sys, rq: *mut Cpu, p: *const Task);
-    pub fn cw_note_sync_sleep(p: *mut Task, sync_at: u64, now: u64);
-    pub fn cw_util_est_update(sys: *const Sys, rq: *const Cpu, p: *mut Task);
+    pub fn cw_update_blocked_averages(sys: *mut Sys, cpu: i32, now: u64) -> bool;
+    pub fn cw_track_init_task(p: *mut Task, cpu: i32);
+    pub fn cw_track_enqueue_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
+    pub fn cw_track_set_next_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
+    pub fn cw_track_task_tick(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
+    pub fn cw_track_put_prev_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64);
+    pub fn cw_track_dequeue_task(sys: *mut Sys, p: *mut Task, now: u64, running: bool) -> bool;
+    pub fn cw_track_sleep(sys: *const Sys, p: *mut Task, now: u64);
+    pub fn cw_track_delay_dequeue(sys: *mut Sys, p: *mut Task, now: u64);
+    pub fn cw_track_requeue_delayed(sys: *mut Sys, p: *mut Task, now: u64);
+    pub fn cw_track_detach_task(sys: *mut Sys, p: *mut Task);
+    pub fn cw_track_set_task_cpu(sys: *mut Sys, p: *mut Task, cpu: i32);
+    pub fn cw_track_remove_task(sys: *mut Sys, p: *mut Task);
+    pub fn cw_set_next_task_idle(sys: *mut Sys, cpu: i32, now: u64);
+    pub fn cw_note_sync_wakeup(p: *mut Task, now: u64);
     pub fn cw_process_init(sys: *const Sys, process: *mut Process, now: u64);
-    pub fn cw_account_process(sys: *mut Sys, process: *mut Process, cpu: i32, delta: u64, now: u64);
+    pub fn cw_account_mm_sched(sys: *mut Sys, process: *mut Process, p: *mut Task, delta: u64, now: u64);
     pub fn cw_process_tick(sys: *const Sys, process: *mut Process, now: u64) -> bool;
-    pub fn cw_process_find_llc(
-        sys: *mut Sys,
-        process: *mut Process,
-        cpu: i32,
-        nr_running: u32,
-        now: u64,
-    ) -> bool;
+    pub fn cw_task_cache_work(sys: *mut Sys, process: *mut Process, p: *const Task, now: u64) -> bool;
     pub fn cw_task_cache_cpu(p: *mut Task, process: *const Process);
+    pub fn cw_note_pref_dst_llc(sys: *mut Sys, dst: i32, level: u32);
     pub fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
-    pub fn cw_update_idle_core(sys: *mut Sys, cpu: i32);
-    pub fn cw_update_avg_idle(sys: *mut Sys, cpu: i32, now: u64);
-    pub fn cw_update_misfit_status(sys: *mut Sys, p: *const Task, cpu: i32);
     pub fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
     pub fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
     pub fn cw_sched_balance_find_src_group(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32;

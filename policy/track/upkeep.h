@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The upkeep of what the policy decides on. A host tells what tasks and CPUs do, and
+ * the functions below do what the kernel's fair class does at the same moment:
+ *
+ *	track_init_task()	a task is seen for the first time
+ *	track_enqueue_task()	it is queued on a CPU: it woke up, is new, was moved
+ *	track_set_next_task()	the CPU switches to it
+ *	track_task_tick()	a tick finds it running
+ *	track_put_prev_task()	the CPU switches away from it
+ *	track_dequeue_task()	it leaves the queue
+ *	track_sleep()		it does so because it waits for something
+ *	track_delay_dequeue()	it waits for something, but stays queued (DELAY_DEQUEUE)
+ *	track_requeue_delayed()	it is woken while it is still there
+ *	track_detach_task()	it has been dequeued to be moved
+ *	track_set_task_cpu()	it sleeps, and will be queued on another CPU than before
+ *	track_remove_task()	it has ended, or leaves the class
+ *	set_next_task_idle()	the CPU goes idle
+ *	put_prev_task_idle()	the CPU is not idle any more
+ *
+ * A CPU's averages are written by whoever holds its runqueue's lock. The exceptions
+ * are what a CPU that pulls tasks without it takes off another one's queue: counters
+ * are therefore changed atomically (account.h), and averages leave by the note in
+ * cw_removed, as those of sleepers do. Two CPUs may clear and write such a note at
+ * once; what is lost then decays.
+ *
+ * Functions that return a bool tell whether the load of the CPU's runqueue has
+ * changed, which a host with task groups passes on to them.
+ */
+#ifndef CW_UPKEEP_H
+#define CW_UPKEEP_H
+
+#include "balance/misfit.h"
+#include "balance/newidle.h"
+#include "track/account.h"
+#include "track/process.h"
+#include "track/runnable_load.h"
+#include "wakeup/select_idle.h"
+
+/* The steps in which averages are kept, ns: what is shorter changes nothing (update_load_sum()). */
+#define CW_PELT_STEP 1024
+
+static inline bool is_current(const struct cw_avg *avg, u64 clock)
+{
+	return clock - avg->last_update_time < CW_PELT_STEP;
+}
+
+/* Moves the clock of the CPU's averages to `now`. */
+static inline u64 update_rq_clock(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	struct cw_cpu *rq = cpu_rq(sys, cpu);
+	s64 delta = (s64)(now - rq->clock_task);
+
+	if (delta > 0) {
+		rq->clock_task = now;
+		rq->clock_pelt = update_rq_clock_pelt(rq->clock_pelt, now, (u64)delta,
+						      rq->capacity_orig, rq->curr_is_idle);
+	}
+	return rq->clock_pelt;
+}
+
+/* Brings the averages of the CPU's runqueue to its clock. */
+CW_GLOBAL bool update_cfs_rq(struct cw_sys *sys CW_NONNULL, s32 cpu, u64 clock)
+{
+	struct cw_cpu *rq = cpu_rq(sys, cpu);
+
+	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
+		update_runnable_load(sys, clock, cpu);
+	return update_cfs_rq_load_avg(clock, rq, rq->curr);
+}
+
+/* Brings the averages of the CPU's runqueue to `now`. */
+static inline bool update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	return update_cfs_rq(sys, cpu, update_rq_clock(sys, cpu, now));
+}
+
+CW_GLOBAL bool update_se(struct cw_task *p CW_NONNULL, u64 clock, bool on_rq, bool running)
+{
+	return update_load_avg_se(clock, p, on_rq, running);
+}
+
+/* Brings a task's and its runqueue's averages to `now`; `on_rq`, `running`: what it did until now. */
+static inline bool update_load_avg(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now,
+				   bool on_rq, bool running)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, cpu);
+	u64 clock = update_rq_clock(sys, cpu, now);
+
+	if (p->avg.last_update_time && !is_current(&p->avg, clock))
+		update_se(p, clock, on_rq, running);
+	if (is_current(&rq->avg, clock) && !rq->removed.nr)
+		return false;
+	return update_cfs_rq(sys, cpu, clock);
+}
+
+/* A task is seen for the first time, on `cpu`; its weight is known. */
+static inline void track_init_task(struct cw_task *p, s32 cpu)
+{
+	p->numa_preferred_nid = NUMA_NO_NODE;
+	p->recent_used_cpu = cpu;
+	p->last_wakee = -1;
+	p->cache_cpu = -1;
+	p->cpu = cpu;
+	p->queued.cpu = -1;
+	p->queued.llc = CW_NONE;
+	init_entity_runnable_average(p);
+}
+
+/* The task, which is not queued, ends or goes elsewhere: its averages leave the CPU that they are part of. */
+static inline void track_remove_task(struct cw_sys *sys, struct cw_task *p)
+{
+	if (!p->avg.last_update_time)
+		return;
+	remove_entity_load_avg(cpu_rq(sys, p->cpu), p);
+	p->avg.last_update_time = 0;
+}
+
+/* A task that is not queued will be queued on `cpu`: it takes its averages along. */
+static inline void track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32 cpu)
+{
+	if (p->cpu == cpu)
+		return;
+	track_remove_task(sys, p);
+	p->cpu = cpu;
+}
+
+/* The task was dequeued by who holds the lock of the queue, to be queued on another CPU. */
+static inline void track_detach_task(struct cw_sys *sys, struct cw_task *p)
+{
+	detach_entity_load_avg(cpu_rq(sys, p->cpu), p);
+	p->avg.last_update_time = 0;
+}
+
+/* A queued task is taken away by another CPU, which does not hold the lock of the queue. */
+static inline void steal_task(struct cw_sys *sys, struct cw_task *p)
+{
+	if (p->avg.last_update_time)
+		update_load_avg_se(cpu_rq(sys, p->cpu)->avg.last_update_time, p, true, false);
+	account_entity_dequeue(sys, p);
+	track_remove_task(sys, p);
+}
+
+/* The task is queued on `cpu`, on which it may not have been before. Nothing happens if it is there. */
+CW_GLOBAL bool track_enqueue_task(struct cw_sys *sys CW_NONNULL, struct cw_task *p CW_NONNULL, s32 cpu,
+				  u64 now)
+{
+	struct cw_cpu *rq = cpu_rq(sys, cpu);
+	bool changed;
+
+	if (p->queued.cpu == cpu)
+		return false;
+	update_avg_idle(sys, cpu, now);
+	if (p->queued.cpu >= 0)
+		steal_task(sys, p);
+	track_set_task_cpu(sys, p, cpu);
+	if (p->flags & CW_TASK_NEW) {
+		p->flags &= ~(u32)CW_TASK_NEW;
+		post_init_entity_util_avg(rq, p);
+	}
+	changed = update_load_avg(sys, p, cpu, now, false, false);
+	if (!p->avg.last_update_time) {
+		attach_entity_load_avg(rq, p);
+		changed = true;
+	}
+	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
+		enqueue_runnable_load(sys, cpu, p);
+	account_entity_enqueue(sys, p, cpu);
+	return changed;
+}
+
+/* The task leaves the queue, if it is in one; `running`: it is current until now. */
+static inline bool track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running)
+{
+	s32 cpu = p->queued.cpu;
+	bool changed;
+
+	if (cpu < 0)
+		return false;
+	changed = update_load_avg(sys, p, cpu, now, true, running);
+	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
+		dequeue_runnable_load(sys, cpu, p);
+	account_entity_dequeue(sys, p);
+	return changed;
+}
+
+/* The task sleeps, but stays queued until it is eligible, or is woken before. */
+static inline void track_delay_dequeue(struct cw_sys *sys, struct cw_task *p, u64 now)
+{
+	update_load_avg(sys, p, p->queued.cpu, now, true, true);
+	set_delayed(sys, p);
+}
+
+/* A sleeper that is still queued is woken. */
+static inline void track_requeue_delayed(struct cw_sys *sys, struct cw_task *p, u64 now)
+{
+	update_load_avg(sys, p, p->queued.cpu, now, true, false);
+	clear_delayed(sys, p);
+}
+
+/*
+ * A waker that sleeps within this time, ns, sleeps at once. An assumption: what it
+ * takes an idle CPU to leave its idle state and to be there again, a few us each.
+ */
+#define CW_SYNC_SLEEP_NS 10000
+
+/* SYNC_ON_WAKER: the task wakes another one synchronously. */
+static inline void note_sync_wakeup(struct cw_task *p, u64 now)
+{
+	if (!p->sync_at)
+		p->sync_at = now;
+}
+
+/*
+ * The task sleeps, at once or delayed: what it used this time becomes part of its
+ * estimate, and if it has woken others synchronously since it last slept, it is known
+ * from now on whether it keeps the promise that such a wakeup gives (SYNC_ON_WAKER).
+ */
+static inline void track_sleep(const struct cw_sys *sys, struct cw_task *p, u64 now)
+{
+	util_est_update(sys, &sys->cpu[p->cpu & CW_CPU_MASK], p);
+	if (!p->sync_at)
+		return;
+	if ((s64)(now - p->sync_at) < CW_SYNC_SLEEP_NS)
+		p->flags |= CW_TASK_SLEEPS_AFTER_SYNC;
+	else
+		p->flags &= ~(u32)CW_TASK_SLEEPS_AFTER_SYNC;
+	p->sync_at = 0;
+}
+
+/* `cpu` goes idle. */
+static inline void set_next_task_idle(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	struct cw_cpu *rq = cpu_rq(sys, cpu);
+
+	/* until now its clock ran as that of a busy CPU */
+	update_rq_clock(sys, cpu, now);
+	rq->curr_is_idle = 1;
+	rq->ttwu_pending = 0;
+	if (!rq->idle_stamp)
+		rq->idle_stamp = now;
+	update_idle_core(sys, cpu);
+}
+
+/* `cpu` is not idle any more. */
+static inline void put_prev_task_idle(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	update_rq_clock(sys, cpu, now);
+	cpu_rq(sys, cpu)->curr_is_idle = 0;
+}
+
+/* `cpu`, on whose queue the task is, switches to it. */
+static inline bool track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+{
+	struct cw_cpu *rq = cpu_rq(sys, cpu);
+	bool changed;
+
+	if (rq->curr_is_idle)
+		put_prev_task_idle(sys, cpu, now);
+	changed = update_load_avg(sys, p, cpu, now, true, false);
+	update_misfit_status(sys, p, cpu);
+	p->exec_start = now;
+	rq->curr = p->process;
+	return changed;
+}
+
+/* A tick of `cpu` finds the task running. */
+static inline bool track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+{
+	bool changed = update_load_avg(sys, p, cpu, now, true, true);
+
+	p->exec_start = now;
+	update_misfit_status(sys, p, cpu);
+	return changed;
+}
+
+/* `cpu` switches away from the task, which goes on waiting, leaves the queue next, or has left it. */
+static inline void track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+{
+	p->exec_start = now;
+	if (p->queued.cpu == cpu)
+		update_load_avg(sys, p, cpu, now, true, true);
+	cpu_rq(sys, cpu)->curr = 0;
+}
+
+/* How many CPUs run threads of the process. */
+CW_GLOBAL u32 nr_running_threads(const struct cw_sys *sys CW_NONNULL, u32 process)
+{
+	u32 nr = 0;
+
+	for (u32 cpu = 0; cpu < sys->nr_cpus && cpu < CW_MAX_CPUS && may_loop(); cpu++)
+		nr += sys->cpu[cpu].curr == process;
+	return nr;
+}
+
+/* The task, which runs, has run for `delta` ns until `now`. */
+CW_GLOBAL bool account_mm_sched(struct cw_sys *sys CW_NONNULL, struct cw_process *process CW_NONNULL,
+				struct cw_task *p CW_NONNULL, u64 delta, u64 now)
+{
+	account_process(sys, process, p->cpu, delta, now);
+	if (sched_feat(sys, CW_FEAT_SCHED_CACHE))
+		set_preferred_llc(sys, p, process->cache_cpu);
+	return true;
+}
+
+/* The task, which runs, looks for the LLC that its process is to prefer; false if it need not. */
+CW_GLOBAL bool task_cache_work(struct cw_sys *sys CW_NONNULL, struct cw_process *process CW_NONNULL,
+			       const struct cw_task *p CW_NONNULL, u64 now)
+{
+	return process_find_llc(sys, process, p->cpu, nr_running_threads(sys, p->process), now);
+}
+
+#endif /* CW_UPKEEP_H */
