@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,13 +11,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use coreward_policy::{Feature, PolicySettings, Profile};
 use libbpf_rs::OpenObject;
-use scx_stats::StatsServer;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 
 use crate::machine::LiveMachine;
 use crate::running::Running;
 use crate::skel::live::LiveSkelBuilder;
 use crate::skel::live::types::live_stats;
+use crate::socket::{self, Server};
 use crate::stats::{self, Request, Response};
 use crate::{cli, kernel, metrics, policy};
 
@@ -29,8 +30,6 @@ const UNPLACED: u32 = 2;
 /// What it has on beside the features of the kernel.
 const OWN_FEATURES: [Feature; 1] = [Feature::SYNC_ON_WAKER];
 
-type Server = StatsServer<Request, Response>;
-
 /// Schedules until a signal comes. A CPU that comes online for the first time makes it start anew.
 ///
 /// # Errors
@@ -39,6 +38,7 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
     let (mut settings, profile) = policy::settings(&args.policy, &OWN_FEATURES)?;
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
+    let lock = socket::lock(Path::new(socket::DIRECTORY))?;
     // says what is wrong with the settings before anything is served
     policy::system(&LiveMachine::load()?, &settings, profile)?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);
     ctrlc::set_handler(move || end.store(true, Ordering::Relaxed)).context("cannot wait for signals")?;
-    let server = StatsServer::new(stats::server_data()).launch().context("cannot serve statistics")?;
+    let server = lock.serve()?;
     if let Some(server) = metrics {
         thread::spawn(move || metrics::serve(&server));
     }

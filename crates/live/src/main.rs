@@ -10,6 +10,7 @@ mod parity;
 mod policy;
 mod running;
 mod shadow;
+mod socket;
 mod stats;
 mod top;
 #[cfg(test)]

@@ -1,0 +1,79 @@
+//! The socket of statistics and settings: one scheduler's at a time, and its user's alone.
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::Mode;
+use scx_stats::StatsServer;
+
+use crate::stats::{self, Request, Response};
+
+pub(crate) type Server = StatsServer<Request, Response>;
+
+/// Where scx_stats has sockets.
+pub(crate) const DIRECTORY: &str = "/run/scx";
+
+/// The right to have the socket, which ends with the process.
+pub(crate) struct Lock {
+    directory: &'static Path,
+    _file: File,
+}
+
+/// Takes the right to have the socket in a directory, whose present owner's it would otherwise replace.
+///
+/// # Errors
+/// Another one has it, or the directory cannot be written.
+pub(crate) fn lock(directory: &'static Path) -> Result<Lock> {
+    // whoever may connect may change settings, so whatever is made here is its user's alone
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    let path = directory.join("coreward.lock");
+    let cannot = || format!("cannot lock {}", path.display());
+    let file = File::options().create(true).append(true).open(&path).with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock { directory, _file: file }),
+        Err(TryLockError::WouldBlock) => bail!("another `coreward live` runs: end it first"),
+        Err(TryLockError::Error(error)) => Err(error).with_context(cannot),
+    }
+}
+
+impl Lock {
+    /// Serves statistics and settings on the socket.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub(crate) fn serve(&self) -> Result<Server> {
+        let path = self.directory.join("root/stats");
+        let server = StatsServer::new(stats::server_data()).set_path(&path).launch();
+        let server = server.context("cannot serve statistics")?;
+        // nobody could connect before, either: the umask has seen to that
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).context("cannot serve statistics")?;
+        Ok(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_second_one_leaves_the_first_ones_socket_alone() {
+        let directory = std::env::temp_dir().join(format!("coreward-socket-{}", std::process::id()));
+        let directory: &'static Path = Box::leak(directory.into_boxed_path());
+        rustix::process::umask(Mode::empty());
+        let first = lock(directory).unwrap();
+        let server = first.serve().unwrap();
+        let socket = directory.join("root/stats");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o600, 0o700));
+        let error = lock(directory).err().expect("the first one holds it").to_string();
+        assert_eq!(error, "another `coreward live` runs: end it first");
+        UnixStream::connect(&socket).unwrap();
+        drop((server, first));
+        lock(directory).expect("it is free again");
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
