@@ -13,6 +13,7 @@
 # make effects: how features and tunables move migrations on a running kernel.
 # make kernels: on which of Debian's kernels coreward's scheduler loads.
 # make fidelity: published figures against simulated ones, and what carries the effects, into docs/fidelity.md.
+# make mutants: small changes of the policy that its tests have to notice.
 # make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
 # Each of them first sees that the tools that it needs are there (scripts/setup.sh).
 
@@ -97,6 +98,10 @@ fidelity:
 	$(CARGO) build --locked --release -p coreward
 	target/release/coreward fidelity experiments --ablations --output docs/fidelity.md
 
+mutants:
+	@sh scripts/setup.sh build
+	python3 scripts/mutants.py
+
 # Seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 600
 
@@ -104,4 +109,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check deny bench bindings record live parity bench-live faults effects kernels observe fidelity fuzz
+.PHONY: help demo check deny bench bindings record live parity bench-live faults effects kernels observe fidelity mutants fuzz

@@ -346,6 +346,14 @@ static void test_delayed(void)
 	dequeue_waiting(&rq, &se);
 	CHECK_EQ(se.vlag, 0);
 	CHECK_EQ(se.flags, 0);
+	/* one that still owes 200, as when nothing else is queued, keeps its debt */
+	se.vruntime = 1400;
+	__enqueue_entity(&rq, &se);
+	se.flags |= CW_SE_DELAYED;
+	CHECK(dequeue_entity(&sys, &rq, &se, true, false));
+	dequeue_waiting(&rq, &se);
+	CHECK_EQ(se.vlag, -200);
+	se.vruntime = 0;
 	/* on its way to another CPU it keeps what it is owed */
 	se.flags |= CW_SE_DELAYED;
 	__enqueue_entity(&rq, &se);

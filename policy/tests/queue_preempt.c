@@ -64,6 +64,12 @@ static void test_cfs(void)
 	set_feature(CW_FEAT_NEXT_BUDDY, true);
 	comes(entity(3, 0, 0, 1024), WF_FORK);
 	CHECK_EQ(rq.next, CW_NO_ENTITY);
+	/* nor one of the idle class */
+	CHECK_EQ(comes(with(entity(3, 0, 0, 1024), CW_SE_IDLE), 0), PREEMPT(IDLE));
+	CHECK_EQ(rq.next, CW_NO_ENTITY);
+	comes(with(entity(3, 0, 0, 1024), CW_SE_BATCH), 0);
+	CHECK_EQ(rq.next, 3);
+	rq.next = CW_NO_ENTITY;
 	CHECK_EQ(comes(entity(3, 0, 0, 1024), 0), PREEMPT(CLOSE));
 	CHECK_EQ(rq.next, 3);
 }
