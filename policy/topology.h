@@ -10,6 +10,26 @@
 #define NULL ((void *)0)
 #endif
 
+enum cw_distance {
+#define DISTANCE(name, text) CW_DISTANCE_##name,
+#include "distances.def"
+#undef DISTANCE
+};
+#define CW_NR_DISTANCES 5
+
+static inline enum cw_distance cpu_distance(struct cw_sys *sys, s32 a, s32 b)
+{
+	const struct cw_cpu *from = cpu_rq(sys, a), *to = cpu_rq(sys, b);
+
+	if (a == b)
+		return CW_DISTANCE_SAME;
+	if (from->core == to->core)
+		return CW_DISTANCE_CORE;
+	if (from->llc == to->llc)
+		return CW_DISTANCE_LLC;
+	return from->node == to->node ? CW_DISTANCE_NODE : CW_DISTANCE_ACROSS;
+}
+
 /* Indices are masked, not just compared: a BPF verifier loses sight of a comparison. */
 static inline struct cw_domain *domain_at(struct cw_sys *sys, u32 i)
 {

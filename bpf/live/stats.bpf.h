@@ -10,30 +10,17 @@
 
 #include "topology.h"
 
-/* How far a task came when it ran on another CPU than before. */
-enum live_distance {
-	LIVE_CORE, /* to an SMT sibling */
-	LIVE_LLC, /* within a last-level cache */
-	LIVE_NODE, /* within a node */
-	LIVE_ACROSS, /* from one node to another */
-	LIVE_NR_DISTANCES,
-};
-
 /* Bucket i counts wakeups that waited for less than 2^i times 1,024 ns, the last one all others. */
 #define LIVE_LATENCIES 24
 
 struct live_stats {
 	u64 reasons[CW_NR_REASONS]; /* placements, by enum cw_reason */
-	u64 cpus_scanned; /* by placements */
-	u64 direct; /* tasks that went straight to a CPU */
-	u64 enqueued; /* tasks that have to wait in the queue of one */
-	u64 preempted; /* of these, how many have it switch at once */
-	u64 migrations[LIVE_NR_DISTANCES];
-	u64 switches; /* tasks that the CPU switched to */
-	u64 pulled_newidle; /* tasks that it took from others because it ran out of work */
-	u64 pulled_balance; /* tasks that its other balancing moved */
-	u64 waited_ns; /* by wakeups, until they ran */
-	u64 latencies[LIVE_LATENCIES]; /* the same time, of each of them */
+	u64 latencies[LIVE_LATENCIES]; /* of wakeups, until they ran */
+#define FAMILY(...)
+#define COUNTER(name, ...) u64 name;
+#include "live/stats.def"
+#undef FAMILY
+#undef COUNTER
 } __attribute__((aligned(128)));
 
 struct live_stats stats[CW_MAX_CPUS];
@@ -61,16 +48,25 @@ static inline u32 latency_bucket(u64 ns)
 	return bucket < LIVE_LATENCIES ? bucket : LIVE_LATENCIES - 1;
 }
 
-/* How far apart are two different CPUs? */
-static inline enum live_distance distance(s32 a, s32 b)
+/* A task runs on `b` that ran on `a` before. */
+static inline void count_migration(struct live_stats *s, s32 a, s32 b)
 {
-	const struct cw_cpu *from = cpu_rq(&sys, a), *to = cpu_rq(&sys, b);
-
-	if (from->core == to->core)
-		return LIVE_CORE;
-	if (from->llc == to->llc)
-		return LIVE_LLC;
-	return from->node == to->node ? LIVE_NODE : LIVE_ACROSS;
+	switch (cpu_distance(&sys, a, b)) {
+	case CW_DISTANCE_SAME:
+		break;
+	case CW_DISTANCE_CORE:
+		s->migrations_core++;
+		break;
+	case CW_DISTANCE_LLC:
+		s->migrations_llc++;
+		break;
+	case CW_DISTANCE_NODE:
+		s->migrations_node++;
+		break;
+	case CW_DISTANCE_ACROSS:
+		s->migrations_across++;
+		break;
+	}
 }
 
 static inline void count_pull(s32 this_cpu, bool newidle)
@@ -97,8 +93,8 @@ static inline void count_switch(struct live_task *t, s32 cpu, u64 now)
 		s->waited_ns += waited;
 		t->woken_at = 0;
 	}
-	if (t->ran_on >= 0 && t->ran_on != cpu)
-		s->migrations[distance(t->ran_on, cpu)]++;
+	if (t->ran_on >= 0)
+		count_migration(s, t->ran_on, cpu);
 	t->ran_on = cpu;
 }
 

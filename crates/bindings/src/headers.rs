@@ -55,7 +55,7 @@ fn builder(policy: &Path, seen: &Rc<Names>) -> Builder {
         // with what they take
         .allowlist_function("cw_.*")
         // enums whose members are values of integer fields
-        .allowlist_type("cw_.*(enqueue|event|flag|note|reason|type)|group_type")
+        .allowlist_type("cw_.*(distance|enqueue|event|flag|note|reason|type)|group_type")
         .allowlist_var("CW_.*|NUMA_NO_NODE")
         .rust_edition(RustEdition::Edition2024)
         .rust_target(RustTarget::stable(85, 0).expect("bindgen knows the rust-version"))
@@ -64,7 +64,7 @@ fn builder(policy: &Path, seen: &Rc<Names>) -> Builder {
         .disable_header_comment()
         .prepend_enum_name(false)
         .default_enum_style(EnumVariation::Consts)
-        .rustified_enum("cw_detach|cw_balance_step")
+        .rustified_enum("cw_detach|cw_balance_step|cw_distance")
         .translate_enum_integer_types(true)
         .derive_default(true)
         .derive_eq(true)
@@ -120,6 +120,7 @@ impl ParseCallbacks for Callbacks {
         Some(match enumeration.and_then(|e| e.strip_prefix("enum ")) {
             Some("cw_detach") => member("DETACH_"),
             Some("cw_balance_step") => member("BALANCE_"),
+            Some("cw_distance") => member("DISTANCE_"),
             // the kernel's names
             Some("cw_idle_type") => format!("CPU_{name}"),
             _ => name.to_uppercase(),
@@ -127,8 +128,13 @@ impl ParseCallbacks for Callbacks {
     }
 
     fn add_derives(&self, of: &DeriveInfo<'_>) -> Vec<String> {
-        // not copied by accident, but on purpose
-        if matches!(of.name, "Process" | "Balance") { vec!["Clone".to_owned()] } else { Vec::new() }
+        let more: &[&str] = match of.name {
+            // not copied by accident, but on purpose
+            "Process" | "Balance" => &["Clone"],
+            "Distance" => &["PartialOrd", "Ord"],
+            _ => &[],
+        };
+        more.iter().map(|&derive| derive.to_owned()).collect()
     }
 
     fn int_macro(&self, c: &str, value: i64) -> Option<IntKind> {

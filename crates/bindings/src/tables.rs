@@ -64,6 +64,18 @@ pub(crate) fn from_defs(policy: &Path, headers: &Headers) -> Result<String> {
             Ok(format!("(\"{name}\", {text})"))
         })?;
     }
+    let distances = read("distances.def", &["DISTANCE"])?;
+    let rows = distances.iter().map(|e| match &e.args[..] {
+        [name, text] => Ok(format!("(\"{}\", {text})", name.to_lowercase())),
+        _ => bail!("line {}: not two arguments", e.line),
+    });
+    let rows = rows.collect::<Result<Vec<_>>>()?;
+    writeln!(
+        out,
+        "/// Name and text of each distance.\npub const DISTANCES: [(&str, &str); {}] = [{}];\n",
+        rows.len(),
+        rows.join(", ")
+    )?;
     let notes = read("notes.def", &["NOTE"])?;
     table(
         &mut out,
@@ -91,6 +103,22 @@ pub(crate) fn from_defs(policy: &Path, headers: &Headers) -> Result<String> {
     members(&mut out, "GROUP_TYPES", "`enum group_type`", "group_", headers)?;
     members(&mut out, "MIGRATION_TYPES", "`enum cw_migration_type`", "CW_MIGRATE_", headers)?;
     Ok(out)
+}
+
+/// The live scheduler's counters, as a macro that hands them to another one.
+pub(crate) fn counters(def: &Path) -> Result<String> {
+    let text = fs::read_to_string(def).with_context(|| def.display().to_string())?;
+    let entries = entries(&text, &["FAMILY", "COUNTER"]).with_context(|| def.display().to_string())?;
+    let rows = |of: &str| -> String {
+        let rows = entries.iter().filter(|e| e.of == of);
+        rows.map(|e| format!("            ({})\n", e.args.join(", "))).collect()
+    };
+    Ok(format!(
+        "/// Calls `$with` with each FAMILY and each COUNTER.\nmacro_rules! counters {{\n    ($with:ident) => {{\n        \
+         $with! {{\n{}            ;\n{}        }}\n    }};\n}}\npub(crate) use counters;\n",
+        rows("FAMILY"),
+        rows("COUNTER")
+    ))
 }
 
 /// The names of an enum's members, which begin with `prefix`.

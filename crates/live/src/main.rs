@@ -2,6 +2,7 @@
 
 mod cli;
 mod control;
+mod counters;
 mod kernel;
 mod live;
 mod machine;

@@ -11,7 +11,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use tiny_http::{Header, Method, Request, Response, Server};
 
-use crate::stats::{self, FIRST_LATENCY_NS, Metrics};
+use crate::stats::{self, COUNTERS, FAMILIES, FIRST_LATENCY_NS, Metrics};
 
 /// `Content-Type` of an answer, as the specification of OpenMetrics 1.0 gives it.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -77,14 +77,6 @@ impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let m = &self.0;
         let reasons = m.reasons.iter().map(|(name, r)| ([("reason", name.clone())], r.placements));
-        let distances = [
-            ("core", m.migrations_core),
-            ("llc", m.migrations_llc),
-            ("node", m.migrations_node),
-            ("across", m.migrations_across),
-        ];
-        let pulled = [("newidle", m.pulled_newidle), ("balance", m.pulled_balance)];
-        let label = |name| move |(value, n): (&str, u64)| ([(name, value.to_owned())], n);
         let cpus = || {
             m.cpus.iter().map(|(name, cpu)| {
                 let labels =
@@ -95,14 +87,14 @@ impl Collector for Scrape {
         let e = &mut encoder;
 
         counters(e, "placements", "Tasks that were placed, by reason", reasons)?;
-        counter(e, "cpus_scanned", "CPUs whose state placements read in scans", m.cpus_scanned)?;
-        counter(e, "direct_dispatches", "Tasks that went straight to a CPU", m.direct)?;
-        counter(e, "enqueues", "Tasks that had to wait in the queue of a CPU", m.enqueued)?;
-        counter(e, "preemptions", "Of these, how many had it switch at once", m.preempted)?;
-        let what = "Tasks that balancing moved: newidle, by CPUs that ran out of work";
-        counters(e, "pulled_tasks", what, pulled.into_iter().map(label("by")))?;
-        let what = "Tasks that ran on another CPU than before, by how far that is";
-        counters(e, "migrations", what, distances.into_iter().map(label("distance")))?;
+        for (family, label, help) in FAMILIES {
+            let own = COUNTERS.iter().filter(|c| c.family == *family);
+            if label.is_empty() {
+                counter(e, family, help, own.map(|c| (c.get)(m)).sum())?;
+            } else {
+                counters(e, family, help, own.map(|c| ([(*label, c.value.to_owned())], (c.get)(m))))?;
+            }
+        }
         let switches = cpus().map(|(labels, cpu)| (labels, cpu.switches));
         counters(e, "switches", "Tasks that a CPU switched to", switches)?;
         let running = cpus().map(|(labels, cpu)| (labels, cpu.nr_running as f64));

@@ -136,21 +136,7 @@ impl<'a> Running<'a> {
         for cpu in 0..nr_cpus {
             let stats = self.stat(cpu);
             placements.iter_mut().zip(stats.reasons).for_each(|(sum, n)| *sum += n);
-            sum.cpus_scanned += stats.cpus_scanned;
-            sum.direct += stats.direct;
-            sum.enqueued += stats.enqueued;
-            sum.preempted += stats.preempted;
-            let [core, llc, node, across] = stats.migrations;
-            sum.migrations_core += core;
-            sum.migrations_llc += llc;
-            sum.migrations_node += node;
-            sum.migrations_across += across;
-            sum.switches += stats.switches;
-            sum.pulled_newidle += stats.pulled_newidle;
-            sum.pulled_balance += stats.pulled_balance;
-            sum.waited_ns += stats.waited_ns;
-            sum.latencies.resize(stats.latencies.len(), 0);
-            sum.latencies.iter_mut().zip(stats.latencies).for_each(|(sum, n)| *sum += n);
+            sum.add(&stats);
             sum.cpus.insert(cpu.to_string(), self.cpu(cpu, now));
         }
         sum.placements = placements.iter().sum();

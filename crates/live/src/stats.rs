@@ -10,6 +10,9 @@ use scx_stats::prelude::*;
 use scx_stats_derive::{Stats, stat_doc};
 use serde::{Deserialize, Serialize};
 
+use crate::counters::counters;
+use crate::skel::live::types::live_stats;
+
 /// The end of the first bucket of latencies, in ns (`latency_bucket()`, `bpf/live/stats.bpf.h`); each
 /// other bucket ends at double the one before, and the last one has no end.
 pub(crate) const FIRST_LATENCY_NS: u64 = 1024;
@@ -58,49 +61,62 @@ pub(crate) struct CpuMetrics {
     pub(crate) pulled: u64,
 }
 
-#[stat_doc]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
-#[stat(desc = "All CPUs", top, _om_prefix = "coreward_")]
-pub(crate) struct Metrics {
-    #[stat(desc = "Tasks that were placed")]
-    pub(crate) placements: u64,
-    #[stat(desc = "Of these by reason")]
-    pub(crate) reasons: BTreeMap<String, ReasonMetrics>,
-    #[stat(desc = "CPUs whose state placements read in scans")]
-    pub(crate) cpus_scanned: u64,
-    #[stat(desc = "Tasks that went straight to a CPU")]
-    pub(crate) direct: u64,
-    #[stat(desc = "Tasks that had to wait in the queue of one")]
-    pub(crate) enqueued: u64,
-    #[stat(desc = "Of these, how many had it switch at once")]
-    pub(crate) preempted: u64,
-    #[stat(desc = "Tasks switched to")]
-    pub(crate) switches: u64,
-    #[stat(desc = "Tasks that CPUs pulled which ran out of work")]
-    pub(crate) pulled_newidle: u64,
-    #[stat(desc = "Tasks that other balancing moved")]
-    pub(crate) pulled_balance: u64,
-    #[stat(desc = "Migrations within a core")]
-    pub(crate) migrations_core: u64,
-    #[stat(desc = "Migrations within a last-level cache")]
-    pub(crate) migrations_llc: u64,
-    #[stat(desc = "Migrations within a node")]
-    pub(crate) migrations_node: u64,
-    #[stat(desc = "Migrations across nodes")]
-    pub(crate) migrations_across: u64,
-    #[stat(desc = "Wakeup latencies below 1.024 us, and below each double of that", _om_skip)]
-    pub(crate) latencies: Vec<u64>,
-    #[stat(desc = "Sum of all wakeup latencies (ns)")]
-    pub(crate) waited_ns: u64,
-    #[stat(desc = "Half of the wakeup latencies are below (us)")]
-    pub(crate) latency_p50_us: f64,
-    #[stat(desc = "99 % of the wakeup latencies are below (us)")]
-    pub(crate) latency_p99_us: f64,
-    #[stat(desc = "99.9 % of the wakeup latencies are below (us)")]
-    pub(crate) latency_p999_us: f64,
-    #[stat(desc = "Each CPU")]
-    pub(crate) cpus: BTreeMap<String, CpuMetrics>,
+/// A counter of OpenMetrics.
+pub(crate) struct Counter {
+    pub(crate) family: &'static str,
+    /// Of the family's label.
+    pub(crate) value: &'static str,
+    pub(crate) get: fn(&Metrics) -> u64,
 }
+
+/// Defines [`Metrics`], and what treats all counters alike, from `bpf/live/stats.def`.
+macro_rules! metrics {
+    ($(($family:tt, $label:tt, $family_help:tt))* ; $(($name:ident, $of:tt, $value:tt, $help:tt))*) => {
+        #[stat_doc]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
+        #[stat(desc = "All CPUs", top, _om_prefix = "coreward_")]
+        pub(crate) struct Metrics {
+            #[stat(desc = "Tasks that were placed")]
+            pub(crate) placements: u64,
+            #[stat(desc = "Of these by reason")]
+            pub(crate) reasons: BTreeMap<String, ReasonMetrics>,
+            $(#[stat(desc = $help)] pub(crate) $name: u64,)*
+            #[stat(desc = "Wakeup latencies below 1.024 us, and below each double of that", _om_skip)]
+            pub(crate) latencies: Vec<u64>,
+            #[stat(desc = "Half of the wakeup latencies are below (us)")]
+            pub(crate) latency_p50_us: f64,
+            #[stat(desc = "99 % of the wakeup latencies are below (us)")]
+            pub(crate) latency_p99_us: f64,
+            #[stat(desc = "99.9 % of the wakeup latencies are below (us)")]
+            pub(crate) latency_p999_us: f64,
+            #[stat(desc = "Each CPU")]
+            pub(crate) cpus: BTreeMap<String, CpuMetrics>,
+        }
+
+        impl Metrics {
+            /// Adds what a CPU counted.
+            pub(crate) fn add(&mut self, stats: &live_stats) {
+                $(self.$name += stats.$name;)*
+                self.latencies.resize(stats.latencies.len(), 0);
+                self.latencies.iter_mut().zip(stats.latencies).for_each(|(sum, n)| *sum += n);
+            }
+
+            fn subtract(&mut self, earlier: &Metrics) {
+                $(self.$name -= earlier.$name;)*
+                self.latencies.iter_mut().zip(&earlier.latencies).for_each(|(n, before)| *n -= before);
+            }
+        }
+
+        /// The families of counters: name, label, meaning.
+        pub(crate) const FAMILIES: &[(&str, &str, &str)] = &[$(($family, $label, $family_help)),*];
+
+        /// The counters; those without a family are told in another way.
+        pub(crate) const COUNTERS: &[Counter] =
+            &[$(Counter { family: $of, value: $value, get: |metrics| metrics.$name }),*];
+    };
+}
+
+counters!(metrics);
 
 impl Metrics {
     /// What was counted since `earlier`; loads and lengths are as they are now.
@@ -112,19 +128,7 @@ impl Metrics {
             }
         }
         delta.placements -= earlier.placements;
-        delta.cpus_scanned -= earlier.cpus_scanned;
-        delta.direct -= earlier.direct;
-        delta.enqueued -= earlier.enqueued;
-        delta.preempted -= earlier.preempted;
-        delta.switches -= earlier.switches;
-        delta.pulled_newidle -= earlier.pulled_newidle;
-        delta.pulled_balance -= earlier.pulled_balance;
-        delta.migrations_core -= earlier.migrations_core;
-        delta.migrations_llc -= earlier.migrations_llc;
-        delta.migrations_node -= earlier.migrations_node;
-        delta.migrations_across -= earlier.migrations_across;
-        delta.waited_ns -= earlier.waited_ns;
-        delta.latencies.iter_mut().zip(&earlier.latencies).for_each(|(n, before)| *n -= before);
+        delta.subtract(earlier);
         for (cpu, earlier) in &earlier.cpus {
             if let Some(cpu) = delta.cpus.get_mut(cpu) {
                 cpu.switches -= earlier.switches;
