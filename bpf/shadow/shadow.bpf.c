@@ -219,19 +219,6 @@ static bool is_sync(void *ctx)
 	return false;
 }
 
-static enum shadow_distance distance(s32 from, s32 to)
-{
-	const struct cw_cpu *a = cpu_rq(&sys, from), *b = cpu_rq(&sys, to);
-
-	if (from == to)
-		return SHADOW_SAME;
-	if (a->core == b->core)
-		return SHADOW_CORE;
-	if (a->llc == b->llc)
-		return SHADOW_LLC;
-	return a->node == b->node ? SHADOW_NODE : SHADOW_ACROSS;
-}
-
 static void count_share(struct task_struct *p, bool elsewhere, u32 kernel, u32 policy)
 {
 	struct shadow_share none = { 0 }, *share;
@@ -251,7 +238,7 @@ static void count_share(struct task_struct *p, bool elsewhere, u32 kernel, u32 p
 	__sync_fetch_and_add(&share->decisions, 1);
 	if (elsewhere)
 		__sync_fetch_and_add(&share->elsewhere, 1);
-	if (kernel == policy || kernel >= SHADOW_NR_DISTANCES || policy >= SHADOW_NR_DISTANCES)
+	if (kernel == policy || kernel >= CW_NR_DISTANCES || policy >= CW_NR_DISTANCES)
 		return;
 	__sync_fetch_and_add(&share->avoided[kernel], 1);
 	__sync_fetch_and_add(&share->added[policy], 1);
@@ -267,8 +254,8 @@ static void compare(struct task_struct *p, struct pending *pending, enum shadow_
 
 	if (!total || pending->choice < 0)
 		return;
-	kernel = distance(pending->prev_cpu, cpu);
-	policy = distance(pending->prev_cpu, pending->choice);
+	kernel = cpu_distance(&sys, pending->prev_cpu, cpu);
+	policy = cpu_distance(&sys, pending->prev_cpu, pending->choice);
 	pending->choice = -1;
 	counts = &total->kind[kind];
 	counts->decisions++;

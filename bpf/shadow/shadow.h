@@ -3,22 +3,12 @@
 #ifndef SHADOW_H
 #define SHADOW_H
 
-#include "types.h"
+#include "topology.h"
 
 enum shadow_kind { SHADOW_WAKEUP, SHADOW_FORK, SHADOW_EXEC, SHADOW_NR_KINDS };
 
 /* What commands are told apart by. */
 enum shadow_by { SHADOW_BY_NONE, SHADOW_BY_COMM, SHADOW_BY_CGROUP };
-
-/* How far a placement is from where the task ran before. */
-enum shadow_distance {
-	SHADOW_SAME,
-	SHADOW_CORE,
-	SHADOW_LLC,
-	SHADOW_NODE,
-	SHADOW_ACROSS,
-	SHADOW_NR_DISTANCES
-};
 
 /* At least CW_NR_REASONS. */
 #define SHADOW_MAX_REASONS 32
@@ -44,10 +34,10 @@ struct shadow_setup {
 struct shadow_counts {
 	u64 decisions;
 	u64 elsewhere; /* of these, the policy chose another CPU */
-	u64 kernel[SHADOW_NR_DISTANCES]; /* how far the kernel moved the task */
-	u64 policy[SHADOW_NR_DISTANCES]; /* how far the policy would have */
-	u64 avoided[SHADOW_NR_DISTANCES]; /* moves of the kernel, where the policy's was of another distance */
-	u64 added[SHADOW_NR_DISTANCES]; /* likewise, moves of the policy */
+	u64 kernel[CW_NR_DISTANCES]; /* how far the kernel moved the task */
+	u64 policy[CW_NR_DISTANCES]; /* how far the policy would have */
+	u64 avoided[CW_NR_DISTANCES]; /* moves of the kernel, where the policy's was of another distance */
+	u64 added[CW_NR_DISTANCES]; /* likewise, moves of the policy */
 };
 
 /* How far the picture is from the kernel's state, of the CPUs that decisions were about. */
@@ -87,8 +77,8 @@ struct shadow_key {
 struct shadow_share {
 	u64 decisions;
 	u64 elsewhere;
-	u64 avoided[SHADOW_NR_DISTANCES];
-	u64 added[SHADOW_NR_DISTANCES];
+	u64 avoided[CW_NR_DISTANCES];
+	u64 added[CW_NR_DISTANCES];
 };
 
 #endif /* SHADOW_H */

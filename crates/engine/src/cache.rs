@@ -7,8 +7,9 @@
 //! modified data, so no second copy is left behind. Refilling costs the missing
 //! lines times their latency, divided by the memory-level parallelism.
 
-use crate::contention::{Distance, Distances};
+use crate::contention::Distances;
 use coreward_machine::Machine;
+use coreward_policy::Distance;
 
 /// Where a footprint was last used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_move_costs_what_it_makes_cold() {
-        for (to, ns) in [(Distance::Llc, 10), (Distance::Node, 50), (Distance::Remote, 70)] {
+        for (to, ns) in [(Distance::Llc, 10), (Distance::Node, 50), (Distance::Across, 70)] {
             let (mut c, d) = setup();
             let mut t = Residence::default();
             c.refill(&d, &mut t, 0, 640);
@@ -212,7 +213,7 @@ mod tests {
         c.refill(&d, &mut t, 0, 640);
         let mut flood = Residence::default();
         c.refill(&d, &mut flood, 0, 1 << 20);
-        assert_eq!(c.refill(&d, &mut t, at(&d, Distance::Remote), 640), 10 * 150);
+        assert_eq!(c.refill(&d, &mut t, at(&d, Distance::Across), 640), 10 * 150);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! trip takes depends on the distance, see `docs/model.md`.
 
 use coreward_machine::Machine;
+use coreward_policy::Distance;
 
 /// Time for a modified cache line to get from one CPU to another.
 pub(crate) struct Distances {
@@ -14,16 +15,6 @@ pub(crate) struct Distances {
     transfer_ns: [u64; 5],
     /// The same for one of many lines that are fetched together, in 1/1024 ns.
     overlapped: [u64; 5],
-}
-
-/// How far apart two CPUs are; the index in counters that are split by distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Distance {
-    Same,
-    Core,
-    Llc,
-    Node,
-    Remote,
 }
 
 impl Distances {
@@ -57,7 +48,7 @@ impl Distances {
         } else if package_a == package_b && node_a == node_b {
             Distance::Node
         } else {
-            Distance::Remote
+            Distance::Across
         }
     }
 
@@ -226,7 +217,7 @@ mod tests {
 
     /// (self, sibling, other core, other LLC, other node) of CPU 0.
     fn neighbours(d: &Distances) -> [usize; 5] {
-        [Distance::Same, Distance::Core, Distance::Llc, Distance::Node, Distance::Remote]
+        [Distance::Same, Distance::Core, Distance::Llc, Distance::Node, Distance::Across]
             .map(|want| (0..16).find(|c| d.between(0, *c) == want).unwrap())
     }
 

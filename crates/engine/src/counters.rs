@@ -1,7 +1,7 @@
 //! What the simulation counts, and the metrics made of it.
 
-use crate::contention::Distance;
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
+use coreward_policy::Distance;
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
 use coreward_policy::{Decision, QueueDecision, Reason};
 
@@ -168,7 +168,7 @@ impl Counters {
             (Metric::migrations_smt, self.migrations[Distance::Core as usize] as f64),
             (Metric::migrations_llc, self.migrations[Distance::Llc as usize] as f64),
             (Metric::migrations_node, self.migrations[Distance::Node as usize] as f64),
-            (Metric::migrations_remote, self.migrations[Distance::Remote as usize] as f64),
+            (Metric::migrations_remote, self.migrations[Distance::Across as usize] as f64),
             (Metric::cpu_migrations_per_s, per_busy(migrations)),
             (Metric::context_switches, switches as f64),
             (Metric::context_switches_voluntary, self.switches_voluntary as f64),

@@ -1,11 +1,11 @@
 //! Waking tasks: choosing a CPU, getting the task onto its queue, telling that CPU.
 
-use crate::contention::Distance;
 use crate::cpu::Activity;
 use crate::fair::Enqueue;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::{State, Task};
+use coreward_policy::Distance;
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement, System};
 

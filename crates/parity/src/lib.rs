@@ -24,7 +24,7 @@ pub use reader::Reader;
 pub use record::{
     Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States, Step,
 };
-pub use replay::{BalanceRules, Choice, Distance, Outcome, Replay, SelectRule};
+pub use replay::{BalanceRules, Choice, Outcome, Replay, SelectRule};
 pub use report::{Disagreement, Summary, Tally};
 pub use stable::Moved;
 pub use whatif::{Changes, Effect, Migrations, WhatIf};

@@ -1,6 +1,7 @@
 //! What the frames of a file hold, with their variable parts, in both directions.
 
 use coreward_machine::CpuSet;
+use coreward_policy::Distance;
 
 use crate::error::Wrong;
 use crate::format::{
@@ -52,6 +53,18 @@ pub struct RecordedMachine {
 }
 
 impl RecordedMachine {
+    /// How far `to` is from `from`; what is no CPU of the machine is as far as can be.
+    pub fn distance(&self, from: usize, to: usize) -> Distance {
+        let (Some(a), Some(b)) = (self.cpus.get(from), self.cpus.get(to)) else { return Distance::Across };
+        match () {
+            _ if from == to => Distance::Same,
+            _ if a.core.contains(to) => Distance::Core,
+            _ if a.head.llc_id == b.head.llc_id => Distance::Llc,
+            _ if a.head.node == b.head.node => Distance::Node,
+            _ => Distance::Across,
+        }
+    }
+
     /// Which of the domains of `cpu` has `weight` CPUs; they grow from level to level.
     pub fn level_of_weight(&self, cpu: usize, weight: u32) -> Option<usize> {
         self.domains[cpu].iter().position(|domain| domain.span.len() == weight as usize)

@@ -336,49 +336,8 @@ impl Replay {
 
     fn relation(&self, from: i32, to: i32) -> &'static str {
         match (usize::try_from(from), usize::try_from(to)) {
-            (Ok(from), Ok(to)) => Distance::between(&self.machine, from, to).name(),
+            (Ok(from), Ok(to)) => self.machine.distance(from, to).text(),
             _ => "none",
         }
-    }
-}
-
-/// How far two CPUs are from each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Distance {
-    /// They are one.
-    Same,
-    /// Siblings of one core.
-    Core,
-    /// Cores that share the last-level cache.
-    Llc,
-    /// Caches of one node.
-    Node,
-    /// Different nodes.
-    Other,
-}
-
-impl Distance {
-    /// All distances, the nearest first.
-    pub const ALL: [Distance; 5] =
-        [Distance::Same, Distance::Core, Distance::Llc, Distance::Node, Distance::Other];
-
-    /// How far `to` is from `from`.
-    pub fn between(machine: &RecordedMachine, from: usize, to: usize) -> Distance {
-        let (a, b) = match (machine.cpus.get(from), machine.cpus.get(to)) {
-            (Some(a), Some(b)) => (a, b),
-            _ => return Distance::Other,
-        };
-        match () {
-            _ if from == to => Distance::Same,
-            _ if a.core.contains(to) => Distance::Core,
-            _ if a.head.llc_id == b.head.llc_id => Distance::Llc,
-            _ if a.head.node == b.head.node => Distance::Node,
-            _ => Distance::Other,
-        }
-    }
-
-    /// The name.
-    pub fn name(self) -> &'static str {
-        ["same CPU", "same core", "same LLC", "same node", "other node"][self as usize]
     }
 }

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::path::Path;
 use crate::record::Record;
-use crate::replay::{Choice, Distance, Outcome, Replay};
+use crate::replay::{Choice, Outcome, Replay};
+use coreward_policy::Distance;
 
 /// How many decisions of a path there are, and how many of them change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -61,7 +62,7 @@ impl WhatIf {
         {
             let prev = placement.head.prev_cpu as usize;
             let machine = self.replay.machine();
-            let distance = |cpu: i32| Distance::between(machine, prev, cpu as usize);
+            let distance = |cpu: i32| machine.distance(prev, cpu as usize);
             self.effect.migrations.entry(distance(*before)).or_default().before += 1;
             self.effect.migrations.entry(distance(*after)).or_default().after += 1;
         }
@@ -115,7 +116,7 @@ impl Effect {
         );
         for (distance, migrations) in self.migrations() {
             let change = migrations.after as i64 - migrations.before as i64;
-            let name = format!("to another CPU, {}", distance.name());
+            let name = format!("to another CPU, {}", distance.text());
             _ = writeln!(out, "{name:28} {:>10} {:>10} {change:>+10}", migrations.before, migrations.after);
         }
         out

@@ -5,6 +5,7 @@
 //! features stands for, and [`System`] is the safe face of the entry points.
 
 mod assignment;
+mod distance;
 mod generated;
 pub mod profile;
 pub mod queue;
@@ -13,11 +14,13 @@ mod system;
 
 pub use assignment::Assignment;
 pub use generated::layout::{
-    self, Avg, Balance, BalanceStep, Cpu, CpuMask, CpuSd, Decision, Detach, Domain, Entity, FairRq, Group,
-    Llc, Newidle, Periodic, Process, QueueDecision, Runtime, SdStats, SgStats, Sys, Task, Waiting, Wakeup,
+    self, Avg, Balance, BalanceStep, Cpu, CpuMask, CpuSd, Decision, Detach, Distance, Domain, Entity, FairRq,
+    Group, Llc, Newidle, Periodic, Process, QueueDecision, Runtime, SdStats, SgStats, Sys, Task, Waiting,
+    Wakeup,
 };
 pub use generated::tables::{
-    BALANCE_EVENTS, FEATURES, Feature, GROUP_TYPES, MIGRATION_TYPES, NOTES, NR_TUNABLES, TUNABLES, Tunable,
+    BALANCE_EVENTS, DISTANCES, FEATURES, Feature, GROUP_TYPES, MIGRATION_TYPES, NOTES, NR_TUNABLES, TUNABLES,
+    Tunable,
 };
 pub use profile::{FeatureInfo, Profile, TunableInfo};
 pub use settings::{Changes, PolicySettings, default_tunables};

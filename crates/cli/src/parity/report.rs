@@ -148,7 +148,7 @@ fn effect_json(name: &str, effect: &Effect) -> Value {
         .collect();
     let migrations: Vec<_> = effect
         .migrations()
-        .map(|(distance, m)| json!({"distance": distance.name(), "before": m.before, "after": m.after}))
+        .map(|(distance, m)| json!({"distance": distance.text(), "before": m.before, "after": m.after}))
         .collect();
     json!({"setting": name, "paths": paths, "placed_elsewhere": migrations})
 }

@@ -1,7 +1,10 @@
 //! What the programs count (`bpf/shadow/shadow.h`), read from the maps' bytes: 64-bit words throughout.
 
-/// The names of `enum shadow_distance` but the first, which is no move.
-pub(super) const DISTANCES: [&str; 4] = ["core", "llc", "node", "across"];
+/// The names of distances but the first, which is no move.
+pub(super) const DISTANCES: [&str; 4] = {
+    let [_, (core, _), (llc, _), (node, _), (across, _)] = coreward_policy::DISTANCES;
+    [core, llc, node, across]
+};
 /// The names of `enum shadow_kind`.
 pub(super) const KINDS: [&str; 3] = ["wakeup", "fork", "exec"];
 
