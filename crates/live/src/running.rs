@@ -5,9 +5,7 @@ use std::mem::size_of;
 use std::ptr::{read_volatile, write_volatile};
 
 use anyhow::Result;
-use coreward_policy::{
-    Changes, FEATURES, PolicySettings, Profile, Reason, Sys, TUNABLES, feature_words,
-};
+use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, Reason, Sys, TUNABLES, feature_words};
 
 use crate::machine::LiveMachine;
 use crate::policy::{self, WrongArgument};
