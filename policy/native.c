@@ -103,11 +103,6 @@ void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process)
 	task_cache_cpu(p, process);
 }
 
-void cw_note_pref_dst_llc(struct cw_sys *sys, s32 dst, u32 level)
-{
-	note_pref_dst_llc(sys, dst, level);
-}
-
 s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d)
 {
 	return select_task_rq_fair(sys, w, d);
@@ -138,27 +133,25 @@ s32 cw_sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_balance *en
 	return sched_balance_find_src_rq(sys, env, group, d);
 }
 
-enum cw_detach cw_detach_task_step(struct cw_sys *sys, struct cw_balance *env,
-				   const struct cw_task *p, const struct cw_cpumask *cpus_ptr,
-				   bool running)
+enum cw_detach cw_detach_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
+			      const struct cw_cpumask *cpus_ptr, bool running)
 {
-	return detach_task_step(sys, env, p, cpus_ptr, running);
+	return detach_task(sys, env, p, cpus_ptr, running);
 }
 
-bool cw_can_migrate_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
-			 const struct cw_cpumask *cpus_ptr, bool running)
+bool cw_lb_newidle(struct cw_sys *sys, struct cw_lb *lb, s32 cpu, u64 now, u32 random)
 {
-	return can_migrate_task(sys, env, p, cpus_ptr, running);
+	return lb_newidle(sys, lb, cpu, now, random);
 }
 
-enum cw_balance_step cw_balance_next_step(struct cw_sys *sys, struct cw_balance *env)
+void cw_lb_periodic(struct cw_sys *sys, struct cw_lb *lb, s32 cpu, u32 idle, u64 now)
 {
-	return balance_next_step(sys, env);
+	lb_periodic(sys, lb, cpu, idle, now);
 }
 
-bool cw_balance_done(struct cw_sys *sys, struct cw_balance *env, u32 moved, bool curr_allowed)
+enum cw_lb_step cw_lb_next(struct cw_sys *sys, struct cw_lb *lb)
 {
-	return balance_done(sys, env, moved, curr_allowed);
+	return lb_next(sys, lb);
 }
 
 bool cw_active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src_cpu, s32 dst_cpu,
@@ -167,62 +160,15 @@ bool cw_active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src
 	return active_balance_begin(sys, env, src_cpu, dst_cpu, for_llc, now);
 }
 
-void cw_active_balance_done(struct cw_sys *sys, const struct cw_balance *env, bool moved)
+bool cw_active_balance_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
+			    const struct cw_cpumask *cpus_ptr)
 {
-	active_balance_done(sys, env, moved);
+	return active_balance_task(sys, env, p, cpus_ptr);
 }
 
-bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
-		      u32 random)
+s32 cw_kick_ilb(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now)
 {
-	return newidle_begin(sys, walk, cpu, now, random);
-}
-
-u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 now)
-{
-	return newidle_next(sys, walk, now);
-}
-
-void cw_newidle_account(struct cw_sys *sys, struct cw_newidle *walk, u64 cost, u32 moved,
-			bool may_go_on, u64 now)
-{
-	newidle_account(sys, walk, cost, moved, may_go_on, now);
-}
-
-bool cw_newidle_end(struct cw_sys *sys, const struct cw_newidle *walk)
-{
-	return newidle_end(sys, walk);
-}
-
-void cw_periodic_begin(struct cw_sys *sys, struct cw_periodic *walk, s32 cpu, u32 idle, u64 now)
-{
-	periodic_begin(sys, walk, cpu, idle, now);
-}
-
-u32 cw_periodic_next(struct cw_sys *sys, struct cw_periodic *walk)
-{
-	return periodic_next(sys, walk);
-}
-
-void cw_periodic_account(struct cw_sys *sys, struct cw_periodic *walk, u32 moved, bool may_go_on)
-{
-	periodic_account(sys, walk, moved, may_go_on);
-}
-
-void cw_periodic_end(struct cw_sys *sys, const struct cw_periodic *walk)
-{
-	periodic_end(sys, walk);
-}
-
-bool cw_nohz_balancer_kick(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle)
-{
-	return nohz_balancer_kick(sys, cpu, nohz_idle);
-}
-
-s32 cw_find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz_idle, s32 cpu)
-{
-	/* every CPU is a housekeeping CPU */
-	return find_new_ilb(sys, nohz_idle, nohz_idle, cpu);
+	return kick_ilb(sys, cpu, nohz_idle, now);
 }
 
 void cw_fair_rq_init(struct cw_fair_rq *cfs_rq)

@@ -7,10 +7,8 @@
 #ifndef CW_NATIVE_H
 #define CW_NATIVE_H
 
-#include "balance/newidle.h"
+#include "balance/loop.h"
 #include "balance/nohz.h"
-#include "balance/outcome.h"
-#include "balance/periodic.h"
 #include "queue/preempt.h"
 #include "track/upkeep.h"
 #include "wakeup/wakeup.h"
@@ -36,7 +34,6 @@ void cw_account_mm_sched(struct cw_sys *sys, struct cw_process *process, struct 
 bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 now);
 bool cw_task_cache_work(struct cw_sys *sys, struct cw_process *process, const struct cw_task *p, u64 now);
 void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process);
-void cw_note_pref_dst_llc(struct cw_sys *sys, s32 dst, u32 level);
 s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d);
 void cw_balance_begin(struct cw_balance *env, s32 cpu, u32 level, u32 idle, u64 now);
 s32 cw_sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env, struct cw_decision *d);
@@ -44,28 +41,16 @@ u32 cw_sched_balance_find_src_group(struct cw_sys *sys, struct cw_balance *env,
 				    struct cw_decision *d);
 s32 cw_sched_balance_find_src_rq(struct cw_sys *sys, const struct cw_balance *env, u32 group,
 				 struct cw_decision *d);
-enum cw_detach cw_detach_task_step(struct cw_sys *sys, struct cw_balance *env,
-				   const struct cw_task *p, const struct cw_cpumask *cpus_ptr,
-				   bool running);
-bool cw_can_migrate_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
-			 const struct cw_cpumask *cpus_ptr, bool running);
-enum cw_balance_step cw_balance_next_step(struct cw_sys *sys, struct cw_balance *env);
-bool cw_balance_done(struct cw_sys *sys, struct cw_balance *env, u32 moved, bool curr_allowed);
+enum cw_detach cw_detach_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
+			      const struct cw_cpumask *cpus_ptr, bool running);
+bool cw_lb_newidle(struct cw_sys *sys, struct cw_lb *lb, s32 cpu, u64 now, u32 random);
+void cw_lb_periodic(struct cw_sys *sys, struct cw_lb *lb, s32 cpu, u32 idle, u64 now);
+enum cw_lb_step cw_lb_next(struct cw_sys *sys, struct cw_lb *lb);
 bool cw_active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src_cpu, s32 dst_cpu,
 			     bool for_llc, u64 now);
-void cw_active_balance_done(struct cw_sys *sys, const struct cw_balance *env, bool moved);
-bool cw_newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
-		      u32 random);
-u32 cw_newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 now);
-void cw_newidle_account(struct cw_sys *sys, struct cw_newidle *walk, u64 cost, u32 moved,
-			bool may_go_on, u64 now);
-bool cw_newidle_end(struct cw_sys *sys, const struct cw_newidle *walk);
-void cw_periodic_begin(struct cw_sys *sys, struct cw_periodic *walk, s32 cpu, u32 idle, u64 now);
-u32 cw_periodic_next(struct cw_sys *sys, struct cw_periodic *walk);
-void cw_periodic_account(struct cw_sys *sys, struct cw_periodic *walk, u32 moved, bool may_go_on);
-void cw_periodic_end(struct cw_sys *sys, const struct cw_periodic *walk);
-bool cw_nohz_balancer_kick(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle);
-s32 cw_find_new_ilb(struct cw_sys *sys, const struct cw_cpumask *nohz_idle, s32 cpu);
+bool cw_active_balance_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
+			    const struct cw_cpumask *cpus_ptr);
+s32 cw_kick_ilb(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now);
 
 void cw_fair_rq_init(struct cw_fair_rq *cfs_rq);
 u32 cw_task_weight(s32 nice, bool idle);

@@ -181,6 +181,9 @@ struct cw_cpu {
 	u32 curr; /* the process of the fair task that it runs, or 0 */
 	u64 clock_task; /* ns until which clock_pelt was worked out */
 	u64 clock_pelt; /* the clock of its averages: update_rq_clock_pelt() */
+	u64 next_balance; /* the tick at which the first of its domains is due */
+	u32 curr_util; /* of the task `curr` is about, when it was last worked out */
+	u32 pad2;
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
 };
@@ -348,6 +351,9 @@ struct cw_sys {
 	u32 asym_present; /* some domain has SD_ASYM_CPUCAPACITY */
 	u32 max_cpu_capacity; /* capacity_orig of the biggest CPU */
 	u32 smt_threads; /* CPUs of a core; 0 stands for 1 */
+	u32 balance_running; /* some CPU balances a domain with SD_SERIALIZE */
+	u32 pad;
+	u64 nohz_next_balance; /* the tick from which an idle CPU may be asked to balance: nohz.next_balance */
 	u64 features[CW_FEATURE_WORDS]; /* bit i of all: enum cw_feature */
 	s64 tunable[CW_NR_TUNABLES];
 	struct cw_cpu cpu[CW_MAX_CPUS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Moving tasks between dispatch queues. The policy names the source and says of
- * each of its waiting tasks whether it goes (policy/balance/lb_env.h); this offers them
- * in the order of the queue and moves those that go.
+ * Moving tasks between dispatch queues. The policy leads through the balance, names the
+ * source and says of each of its waiting tasks whether it goes (policy/balance/loop.h);
+ * this offers them in the order of the queue and moves those that go.
  *
  * Who pulls holds the runqueue lock of its own CPU, not that of the task. So a
  * task may have run elsewhere, or sleep, when it is to be moved: then it is not
@@ -11,105 +11,42 @@
 #ifndef CW_BALANCE_BPF_H
 #define CW_BALANCE_BPF_H
 
+#include "balance/loop.h"
 #include "balance/nohz.h"
-#include "balance/outcome.h"
-#include "balance/periodic.h"
 
-/* The attempt that each CPU is at, and its walk up the domains. */
-struct cw_balance balance_env[CW_MAX_CPUS];
-struct cw_newidle newidle_walk[CW_MAX_CPUS];
-struct cw_periodic periodic_walk[CW_MAX_CPUS];
+/* The balance that each CPU is at. */
+struct cw_lb load_balance[CW_MAX_CPUS];
 
-/* When each CPU's domains are to be balanced, and what it has to do for that in its next dispatch. */
+/* Who is asked to leave its CPU: 1 + the CPU that it is to go to. */
+#define PUSH_CPU 0xffffu
+#define PUSH_ACTIVE (1u << 16) /* by active balance, else for an exec */
+#define PUSH_LLC (1u << 17) /* for the sake of the LLC that it prefers */
+
+/* What each CPU has to do in its next dispatch, and when it is to look for what starves. */
 struct balance_state {
-	u64 next_balance; /* the tick at which the first of its domains is due */
 	u64 next_rescue; /* the tick from which it looks for a waiting task that starves */
 	u64 next_kthread; /* the tick from which one of the kernel's threads is to run */
 	u32 kthreads; /* some may wait (crowd.bpf.h) */
 	s32 looked_at; /* the CPU that it last looked at, whether that idles though tasks wait */
 	u32 due; /* balance them */
 	u32 exec; /* ask where its running task is to go, which has begun another program */
-	u32 push_to; /* active balance, exec: 1 + the CPU that its running task is to go to */
+	u32 push_to; /* active balance, exec: where its running task is to go, PUSH_* */
 } balance_state[CW_MAX_CPUS];
-
-/* A domain with SD_SERIALIZE is being balanced. */
-u32 serialized;
-/* The tick from which idle CPUs are to be woken to balance again. */
-u64 nohz_next_balance;
 
 static inline struct balance_state *balance_state_of(s32 cpu)
 {
 	return &balance_state[cpu & CW_CPU_MASK];
 }
 
-static inline struct cw_balance *env_of(s32 cpu)
+static inline struct cw_lb *lb_of(s32 cpu)
 {
-	return &balance_env[cpu & CW_CPU_MASK];
+	return &load_balance[cpu & CW_CPU_MASK];
 }
 
-/* An idle CPU of the top domain of `cpu`, one whose core is idle if there is one, or -1. */
-CW_GLOBAL s32 find_ilb(s32 cpu)
+CW_GLOBAL u32 offer_task(s32 cpu, const struct cw_task *p CW_NONNULL,
+			 const struct cw_cpumask *allowed CW_NONNULL)
 {
-	const struct cw_domain *sd = cpu_domain(&sys, cpu, cpu_rq(&sys, cpu)->nr_sd - 1);
-
-	return sd ? find_new_ilb(&sys, &sd->span, &sd->span, cpu) : -1;
-}
-
-/* The steps of balancing, each of which the verifier follows by itself. */
-CW_GLOBAL s32 lb_find_src(s32 cpu)
-{
-	return sched_balance_find_src(&sys, env_of(cpu), &decision[cpu & CW_CPU_MASK]);
-}
-
-CW_GLOBAL u32 lb_detach_step(s32 cpu, const struct cw_task *p CW_NONNULL,
-			     const struct cw_cpumask *allowed CW_NONNULL)
-{
-	return detach_task_step(&sys, env_of(cpu), p, allowed, false);
-}
-
-CW_GLOBAL u32 lb_next_step(s32 cpu)
-{
-	return balance_next_step(&sys, env_of(cpu));
-}
-
-CW_GLOBAL bool lb_done(s32 cpu, u32 moved)
-{
-	return balance_done(&sys, env_of(cpu), moved, true);
-}
-
-CW_GLOBAL bool lb_newidle_begin(s32 cpu, u64 now, u32 random)
-{
-	return newidle_begin(&sys, &newidle_walk[cpu & CW_CPU_MASK], cpu, now, random);
-}
-
-CW_GLOBAL u32 lb_newidle_next(s32 cpu, u64 now)
-{
-	return newidle_next(&sys, &newidle_walk[cpu & CW_CPU_MASK], now);
-}
-
-CW_GLOBAL bool lb_newidle_account(s32 cpu, u64 cost, u32 moved, u64 now)
-{
-	newidle_account(&sys, &newidle_walk[cpu & CW_CPU_MASK], cost, moved,
-			!(env_of(cpu)->flags & LBF_NOT_MINE), now);
-	return moved;
-}
-
-CW_GLOBAL bool lb_periodic_begin(s32 cpu, u32 idle, u64 now)
-{
-	periodic_begin(&sys, &periodic_walk[cpu & CW_CPU_MASK], cpu, idle, now);
-	return true;
-}
-
-CW_GLOBAL u32 lb_periodic_next(s32 cpu)
-{
-	return periodic_next(&sys, &periodic_walk[cpu & CW_CPU_MASK]);
-}
-
-CW_GLOBAL bool lb_periodic_account(s32 cpu, u32 moved)
-{
-	periodic_account(&sys, &periodic_walk[cpu & CW_CPU_MASK], moved,
-			 !(env_of(cpu)->flags & LBF_NOT_MINE));
-	return moved;
+	return detach_task(&sys, &lb_of(cpu)->env, p, allowed, false);
 }
 
 /* The task has been moved from the queue of `src`: takes it off the sums, and the host's counters to `dst`. */
@@ -124,7 +61,7 @@ CW_GLOBAL bool account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u6
 /* Offers the tasks that wait for env->src_cpu; returns how many went to env->dst_cpu. */
 static __noinline u32 detach_tasks(s32 this_cpu)
 {
-	struct cw_balance *env = env_of(this_cpu);
+	struct cw_balance *env = &lb_of(this_cpu)->env;
 	s32 src = env->src_cpu & CW_CPU_MASK, dst = env->dst_cpu & CW_CPU_MASK;
 	struct task_struct *p;
 	u32 moved = 0;
@@ -145,10 +82,7 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 			t->host.policy.flags &= ~(u32)CW_TASK_INELIGIBLE;
 		else
 			t->host.policy.flags |= CW_TASK_INELIGIBLE;
-		step = lb_detach_step(this_cpu, &t->host.policy, &t->host.allowed);
-		/* there is no lock that others wait for */
-		if (step == CW_DETACH_BREAK)
-			step = lb_detach_step(this_cpu, &t->host.policy, &t->host.allowed);
+		step = offer_task(this_cpu, &t->host.policy, &t->host.allowed);
 		if (step == CW_DETACH_STOP)
 			break;
 		if (step != CW_DETACH_TAKE)
@@ -176,77 +110,76 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 }
 
 /* Has the running task of `src` come to `dst`, unless another CPU has asked for it. */
-static inline void active_load_balance(s32 src, s32 dst)
+static inline void active_load_balance(s32 src, s32 dst, bool for_llc)
 {
-	if (src == dst || __sync_val_compare_and_swap(&balance_state_of(src)->push_to, 0, dst + 1))
+	u32 ask = (u32)(dst + 1) | PUSH_ACTIVE | (for_llc ? PUSH_LLC : 0);
+
+	if (src == dst || __sync_val_compare_and_swap(&balance_state_of(src)->push_to, 0, ask))
 		return;
 	scx_bpf_kick_cpu(src, SCX_KICK_PREEMPT);
 }
 
-/* One attempt of `cpu` to balance its domain at `level`; returns how many tasks moved. */
-static __noinline u32 sched_balance_rq(s32 cpu, u32 level, u32 idle, u64 now)
+/* May the task, which `src` has been running, go to `dst` by active balance? */
+CW_GLOBAL bool may_be_pushed(struct live_task *t CW_NONNULL, s32 src, s32 dst, bool for_llc, u64 now)
 {
-	u32 moved = 0, step = CW_BALANCE_DONE;
+	struct cw_balance *env = &lb_of(src)->env;
 
-	balance_begin(env_of(cpu), cpu, level, idle, now);
-	note_pref_dst_llc(&sys, cpu, level);
-	do {
-		if (lb_find_src(cpu) < 0)
+	return active_balance_begin(&sys, env, src, dst, for_llc, now) &&
+	       active_balance_task(&sys, env, &t->host.policy, &t->host.allowed);
+}
+
+/* Does what the balance of `cpu`, which begins at `now`, asks for. */
+static __noinline void do_balance(s32 cpu, u64 now)
+{
+	struct cw_lb *lb = lb_of(cpu);
+	/* the clock of `now` stands still while the CPU schedules; this one has another origin */
+	u64 start = bpf_ktime_get_ns();
+	u32 step;
+
+	while ((step = lb_next(&sys, lb)) != CW_LB_DONE && may_loop()) {
+		switch (step) {
+		case CW_LB_DETACH:
+			lb->moved += detach_tasks(cpu);
 			break;
-		do {
-			moved += detach_tasks(cpu);
-			step = lb_next_step(cpu);
-		} while (step == CW_BALANCE_MORE && may_loop());
-	} while (step == CW_BALANCE_REDO && may_loop());
-	if (lb_done(cpu, moved))
-		active_load_balance(env_of(cpu)->src_cpu, cpu);
-	return moved;
+		case CW_LB_PUSH:
+			active_load_balance(lb->env.src_cpu, cpu,
+					    lb->env.migration_type == CW_MIGRATE_LLC_TASK);
+			break;
+		case CW_LB_END:
+			lb->cost = bpf_ktime_get_ns() - start;
+			lb->now = now + lb->cost;
+		}
+	}
 }
 
 /* `cpu` has nothing to run: it looks for a waiting task elsewhere. */
-static __noinline void sched_balance_newidle(s32 cpu)
+static inline void sched_balance_newidle(s32 cpu)
 {
-	u64 now = scx_bpf_now(), start;
-	u32 level;
+	u64 now = scx_bpf_now();
 
-	if (lb_newidle_begin(cpu, now, host_random(cpu))) {
-		/* the clock above stands still while the CPU schedules; this one has another origin */
-		start = bpf_ktime_get_ns();
-		/* the CPU's averages are brought up to date before others read them */
-		update_blocked_averages(&sys, cpu, now);
-		while ((level = lb_newidle_next(cpu, now)) != CW_NONE && may_loop()) {
-			u32 moved = sched_balance_rq(cpu, level, CW_NEWLY_IDLE, now);
-			u64 end = bpf_ktime_get_ns();
-
-			now += end - start;
-			lb_newidle_account(cpu, end - start, moved, now);
-			start = end;
-		}
-	}
-	newidle_end(&sys, &newidle_walk[cpu & CW_CPU_MASK]);
+	lb_newidle(&sys, lb_of(cpu), cpu, now, host_random(cpu));
+	do_balance(cpu, now);
 }
 
 /* Balances the domains of `cpu` that are due. */
-static __noinline void sched_balance_domains(s32 cpu, u32 idle)
+static inline void sched_balance_domains(s32 cpu, u32 idle)
 {
-	struct cw_periodic *walk = &periodic_walk[cpu & CW_CPU_MASK];
 	u64 now = scx_bpf_now();
-	u32 level;
 
-	update_blocked_averages(&sys, cpu, now);
-	lb_periodic_begin(cpu, idle, now);
-	while ((level = lb_periodic_next(cpu)) != CW_NONE && may_loop()) {
-		struct cw_domain *sd = cpu_domain(&sys, cpu, level);
-		bool serialize = sd && sd->flags & SD_SERIALIZE;
+	lb_periodic(&sys, lb_of(cpu), cpu, idle, now);
+	do_balance(cpu, now);
+}
 
-		if (serialize && __sync_lock_test_and_set(&serialized, 1))
-			continue;
-		lb_periodic_account(cpu, sched_balance_rq(cpu, level, walk->idle, now));
-		if (serialize)
-			serialized = 0;
-	}
-	periodic_end(&sys, walk);
-	balance_state_of(cpu)->next_balance = walk->next_balance;
+/* Has an idle CPU of the top domain of `cpu` look for work. */
+static inline void nohz_balance(s32 cpu, u64 now)
+{
+	const struct cw_domain *sd = cpu_domain(&sys, cpu, cpu_rq(&sys, cpu)->nr_sd - 1);
+	s32 ilb = sd ? kick_ilb(&sys, cpu, &sd->span, now) : -1;
+
+	if (ilb < 0)
+		return;
+	balance_state_of(ilb)->due = 1;
+	scx_bpf_kick_cpu(ilb, SCX_KICK_IDLE);
 }
 
 /*
@@ -257,18 +190,10 @@ static __noinline void sched_balance_domains(s32 cpu, u32 idle)
 static __noinline bool sched_balance_trigger(s32 cpu, u64 now)
 {
 	struct balance_state *own = balance_state_of(cpu);
-	u64 jiffies = jiffies_of(&sys, now);
-	s32 ilb;
 
-	if (cpu_rq(&sys, cpu)->nr_running >= 2 && jiffies >= nohz_next_balance) {
-		nohz_next_balance = jiffies + 1;
-		ilb = find_ilb(cpu);
-		if (ilb >= 0) {
-			balance_state_of(ilb)->due = 1;
-			scx_bpf_kick_cpu(ilb, SCX_KICK_IDLE);
-		}
-	}
-	if (jiffies >= own->next_balance)
+	if (cpu_rq(&sys, cpu)->nr_running >= 2)
+		nohz_balance(cpu, now);
+	if (jiffies_of(&sys, now) >= cpu_rq(&sys, cpu)->next_balance)
 		own->due = 1;
 	return own->due;
 }

@@ -12,7 +12,7 @@
 void BPF_STRUCT_OPS(live_dump, struct scx_dump_ctx *dump)
 {
 	scx_bpf_dump("cpus=%u llcs=%u features=0x%llx,0x%llx overloaded=%u serialized=%u\n", sys.nr_cpus,
-		     sys.nr_llcs, sys.features[1], sys.features[0], sys.overloaded, serialized);
+		     sys.nr_llcs, sys.features[1], sys.features[0], sys.overloaded, sys.balance_running);
 }
 
 /* An idle CPU is told of only if something is amiss: it is claimed, offline, or tasks wait for it. */
@@ -32,7 +32,7 @@ void BPF_STRUCT_OPS(live_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle
 	scx_bpf_dump("nr_running=%u util=%llu idle=%u claimed=%u offline=%u\n", rq->nr_running,
 		     (u64)rq->avg.util_avg, rq->curr_is_idle, is_claimed, is_offline);
 	scx_bpf_dump("balance_due=%u exec=%u push_to=%d next_balance=%llu\n", balance->due,
-		     balance->exec, (s32)balance->push_to - 1, balance->next_balance);
+		     balance->exec, (s32)(balance->push_to & PUSH_CPU) - 1, rq->next_balance);
 }
 
 void BPF_STRUCT_OPS(live_dump_task, struct scx_dump_ctx *dump, struct task_struct *p)

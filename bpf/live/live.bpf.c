@@ -43,7 +43,7 @@ struct live_task {
 	struct host_task host;
 	struct live_entity se;
 	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
-	u32 push_to; /* active balance, exec: 1 + the CPU that it goes to when it is queued next */
+	u32 push_to; /* active balance, exec: where it goes when it is queued next, PUSH_* */
 	u64 woken_at; /* ns, 0 once it has run */
 	u32 by_interrupt; /* an interrupt woke it then, not a task */
 	u64 unaccounted; /* what it has run that is not added to its process yet, ns */
@@ -237,11 +237,14 @@ static inline bool ask_to_leave(s32 cpu, struct task_struct *running)
 static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu, u64 enq_flags,
 			     u64 now)
 {
-	s32 dst = (s32)t->push_to - 1;
+	u32 ask = t->push_to;
+	s32 dst = (s32)(ask & PUSH_CPU) - 1;
 
 	t->push_to = 0;
 	if (dst < 0 || is_migration_disabled(p) || !cpumask_test_cpu(dst, &t->host.allowed) ||
 	    offline[dst & CW_CPU_MASK])
+		return false;
+	if (ask & PUSH_ACTIVE && !may_be_pushed(t, cpu, dst, ask & PUSH_LLC, now))
 		return false;
 	account_move(t, cpu, dst, now);
 	count_pull(bpf_get_smp_processor_id(), false);

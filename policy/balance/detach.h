@@ -196,6 +196,16 @@ static inline enum cw_detach detach_task_step(struct cw_sys *sys, struct cw_bala
 	return CW_DETACH_TAKE;
 }
 
+/* Offers a task where nobody waits for the source's lock, so that there is no need to drop it. */
+static inline enum cw_detach detach_task(struct cw_sys *sys, struct cw_balance *env,
+					 const struct cw_task *p,
+					 const struct cw_cpumask *cpus_ptr, bool running)
+{
+	enum cw_detach step = detach_task_step(sys, env, p, cpus_ptr, running);
+
+	return step == CW_DETACH_BREAK ? detach_task_step(sys, env, p, cpus_ptr, running) : step;
+}
+
 /* How an attempt goes on after the tasks of a source. */
 enum cw_balance_step {
 	CW_BALANCE_DONE,

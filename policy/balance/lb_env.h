@@ -3,20 +3,7 @@
  * One attempt to balance one domain: what was asked, what was found, and how
  * far the moving of tasks has come. The kernel's struct lb_env.
  *
- * The host keeps it from balance_begin() to balance_done(), and moves the
- * tasks itself:
- *
- *	balance_begin(sys, env, cpu, level, idle, now);
- *	do {
- *		if (sched_balance_find_src(sys, env, d) < 0)
- *			break;
- *		do {
- *			offer tasks of env->src_cpu, least recently run first,
- *			to detach_task_step(); move those that it takes from
- *			env->src_cpu to env->dst_cpu
- *		} while ((step = balance_next_step(sys, env)) == CW_BALANCE_MORE);
- *	} while (step == CW_BALANCE_REDO);
- *	balance_done(sys, env, ...);
+ * It lasts from balance_begin() to balance_done(); loop.h says what comes between.
  */
 #ifndef CW_LB_ENV_H
 #define CW_LB_ENV_H
@@ -106,7 +93,7 @@ struct cw_balance {
 	u32 nr_excluded; /* CPUs in `excluded`, which is not valid while this is 0 */
 	u32 fbq_type; /* enum cw_fbq_type: queues of a type above it are no source */
 	u32 dst_core_idle; /* no SMT sibling of dst_cpu is busy */
-	u32 curr_util; /* SCHED_CACHE: of the task that src_cpu runs; the host's for balance_done() */
+	u32 pad;
 	struct cw_cpumask excluded; /* CPUs of the domain that this attempt leaves out */
 	struct cw_sd_stats sds;
 };
@@ -206,7 +193,6 @@ static inline void balance_begin(struct cw_balance *env, s32 cpu, u32 level,
 	env->nr_excluded = 0;
 	env->fbq_type = CW_FBQ_ALL;
 	env->dst_core_idle = 0;
-	env->curr_util = 0;
 	env_rewind(env);
 }
 

@@ -164,7 +164,7 @@ static inline bool alb_break_llc(struct cw_sys *sys, const struct cw_balance *en
 	if (env->migration_type == CW_MIGRATE_MISFIT)
 		return false;
 	return src->nr_running <= 1 || can_migrate_llc(sys, env->src_cpu, env->dst_cpu,
-						       env->curr_util, false) == CW_LLC_MIG_FORBID;
+						       src->curr_util, false) == CW_LLC_MIG_FORBID;
 }
 
 #endif /* CW_LLC_BALANCE_H */

@@ -2,14 +2,8 @@
 /*
  * Newidle balance: a CPU that runs out of work looks for some, domain by domain
  * upwards, as long as its usual idle time is longer than what the search costs.
- *
- *	newidle_begin() ... while ((level = newidle_next()) != CW_NONE) {
- *		balance the domain with CW_NEWLY_IDLE;
- *		newidle_account(what it took, what it brought);
- *	} newidle_end();
- *
- * The cost that the host reports for the first domain includes bringing the
- * CPU's own averages up to date, as the kernel's clock does.
+ * loop.h says how the steps follow each other. The cost of the first domain includes
+ * bringing the CPU's own averages up to date, as the kernel's clock does.
  */
 #ifndef CW_NEWIDLE_H
 #define CW_NEWIDLE_H

@@ -56,9 +56,7 @@ static inline bool nohz_finds_preferred(struct cw_sys *sys, s32 cpu,
  * At a tick of `cpu`, which is not idle: is there work that an idle CPU should
  * be asked to look for? A second task; a CPU that has lost capacity; an idle
  * CPU that is preferred; a task that does not fit; or, without asymmetric
- * capacity, more than one busy CPU in its last-level cache. The host asks only
- * if some CPU is in `nohz_idle`, and not before nohz.next_balance: the next tick
- * after a kick, the earliest next_balance of the idle CPUs after they were served.
+ * capacity, more than one busy CPU in its last-level cache.
  */
 static inline bool nohz_balancer_kick(struct cw_sys *sys, s32 cpu,
 				      const struct cw_cpumask *nohz_idle)
@@ -75,6 +73,24 @@ static inline bool nohz_balancer_kick(struct cw_sys *sys, s32 cpu,
 	if (rq->asym_sd != CW_NONE)
 		return check_misfit_status(rq);
 	return sd_llc(sys, cpu) && llc_of(sys, cpu)->nr_busy_cpus > 1;
+}
+
+/*
+ * At a tick of `cpu`, which is not idle: the CPU of `nohz_idle` that is to balance for the
+ * idle ones, or -1. None is asked twice in a tick, nor after it has done so before the
+ * first of them is due again, which the host then notes in sys->nohz_next_balance.
+ */
+CW_GLOBAL s32 kick_ilb(struct cw_sys *sys CW_NONNULL, s32 cpu,
+		       const struct cw_cpumask *nohz_idle CW_NONNULL, u64 now)
+{
+	u64 jiffies = jiffies_of(sys, now);
+
+	if (jiffies < sys->nohz_next_balance || cpumask_first(sys, nohz_idle) >= CW_MAX_CPUS ||
+	    !nohz_balancer_kick(sys, cpu, nohz_idle))
+		return -1;
+	sys->nohz_next_balance = jiffies + 1;
+	/* every CPU is a housekeeping CPU */
+	return find_new_ilb(sys, nohz_idle, nohz_idle, cpu);
 }
 
 #endif /* CW_NOHZ_H */

@@ -122,11 +122,9 @@ static inline bool balance_done(struct cw_sys *sys, struct cw_balance *env, u32 
 }
 
 /*
- * Active balance: src_cpu has stopped, its task is queued, and one task may go
- * to dst_cpu. Prepares `env` for can_migrate_task(); the host offers the tasks
- * as in detach_task_step() and takes the first that can go. `for_llc`: the
- * attempt that led to it was to move tasks to the LLC that they prefer. False if
- * the two CPUs share no domain.
+ * Active balance: src_cpu has stopped, its task is queued, and it may go to dst_cpu.
+ * Prepares `env` for active_balance_task(). `for_llc`: the attempt that led to it was to
+ * move tasks to the LLC that they prefer. False if the two CPUs share no domain.
  */
 static inline bool active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src_cpu,
 					s32 dst_cpu, bool for_llc, u64 now)
@@ -145,12 +143,14 @@ static inline bool active_balance_begin(struct cw_sys *sys, struct cw_balance *e
 	return false;
 }
 
-/* End active balance, which moved a task or not. */
-static inline void active_balance_done(struct cw_sys *sys, const struct cw_balance *env,
-				       bool moved)
+/* May it go? Then the host moves it, and the domain's failures are forgotten. */
+static inline bool active_balance_task(struct cw_sys *sys, struct cw_balance *env,
+				       const struct cw_task *p, const struct cw_cpumask *cpus_ptr)
 {
-	if (moved)
-		env_sd(sys, env)->nr_balance_failed = 0;
+	if (!can_migrate_task(sys, env, p, cpus_ptr, false))
+		return false;
+	env_sd(sys, env)->nr_balance_failed = 0;
+	return true;
 }
 
 #endif /* CW_OUTCOME_H */

@@ -2,13 +2,7 @@
 /*
  * Periodic balance: when is a domain due, and the walk of a CPU up its domains
  * from the tick, or by the idle load balancer on its behalf.
- *
- *	periodic_begin(...); while ((level = periodic_next()) != CW_NONE) {
- *		balance the domain with walk.idle; periodic_account(...);
- *	} periodic_end();
- *
- * Domains with SD_SERIALIZE are balanced by one CPU at a time; a host on which
- * balancing takes time passes them over while another CPU is at it.
+ * loop.h says how the steps follow each other.
  */
 #ifndef CW_PERIODIC_H
 #define CW_PERIODIC_H

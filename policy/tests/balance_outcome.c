@@ -132,11 +132,12 @@ static void test_active_balance(void)
 	p.exec_start = 1000000000; /* it ran just now */
 	CHECK(active_balance_begin(&sys, &env, 4, 0, false, 1000000000));
 	CHECK_EQ(env.level, 1);
-	CHECK(can_migrate_task(&sys, &env, &p, &mask, false));
 	sd->nr_balance_failed = 4;
-	active_balance_done(&sys, &env, false);
+	p.flags = CW_TASK_PERCPU_KTHREAD;
+	CHECK(!active_balance_task(&sys, &env, &p, &mask));
 	CHECK_EQ(sd->nr_balance_failed, 4);
-	active_balance_done(&sys, &env, true);
+	p.flags = 0;
+	CHECK(active_balance_task(&sys, &env, &p, &mask));
 	CHECK_EQ(sd->nr_balance_failed, 0);
 
 	CHECK(active_balance_begin(&sys, &env, 3, 0, false, 1000000000));

@@ -249,6 +249,14 @@ static inline void put_prev_task_idle(struct cw_sys *sys, s32 cpu, u64 now)
 	cpu_rq(sys, cpu)->curr_is_idle = 0;
 }
 
+/* What is known of the task that `cpu` runs, whose averages have just been brought to now. */
+static inline void note_curr(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+{
+	p->exec_start = now;
+	cpu_rq(sys, cpu)->curr_util = (u32)p->avg.util_avg;
+	update_misfit_status(sys, p, cpu);
+}
+
 /* `cpu`, on whose queue the task is, switches to it. */
 static inline bool track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
@@ -258,8 +266,7 @@ static inline bool track_set_next_task(struct cw_sys *sys, struct cw_task *p, s3
 	if (rq->curr_is_idle)
 		put_prev_task_idle(sys, cpu, now);
 	changed = update_load_avg(sys, p, cpu, now, true, false);
-	update_misfit_status(sys, p, cpu);
-	p->exec_start = now;
+	note_curr(sys, p, cpu, now);
 	rq->curr = p->process;
 	return changed;
 }
@@ -269,8 +276,7 @@ static inline bool track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cp
 {
 	bool changed = update_load_avg(sys, p, cpu, now, true, true);
 
-	p->exec_start = now;
-	update_misfit_status(sys, p, cpu);
+	note_curr(sys, p, cpu, now);
 	return changed;
 }
 
@@ -281,6 +287,7 @@ static inline void track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s3
 	if (p->queued.cpu == cpu)
 		update_load_avg(sys, p, cpu, now, true, true);
 	cpu_rq(sys, cpu)->curr = 0;
+	cpu_rq(sys, cpu)->curr_util = 0;
 }
 
 /* How many CPUs run threads of the process. */

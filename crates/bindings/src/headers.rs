@@ -64,13 +64,13 @@ fn builder(policy: &Path, seen: &Rc<Names>) -> Builder {
         .disable_header_comment()
         .prepend_enum_name(false)
         .default_enum_style(EnumVariation::Consts)
-        .rustified_enum("cw_detach|cw_balance_step|cw_distance")
+        .rustified_enum("cw_detach|cw_lb_step|cw_distance")
         .translate_enum_integer_types(true)
         .derive_default(true)
         .derive_eq(true)
         .derive_partialeq(true)
         // too large to be copied by accident, or to be built on a stack
-        .no_copy("cw_sys|cw_process|cw_balance")
+        .no_copy("cw_sys|cw_process|cw_balance|cw_lb")
         .no_default("cw_sys|cw_process|cw_wakeup|cw_fair_rq")
         .parse_callbacks(Box::new(Callbacks(Rc::clone(seen))))
 }
@@ -119,7 +119,7 @@ impl ParseCallbacks for Callbacks {
         let member = |prefix| camel_case(name.strip_prefix(prefix).unwrap_or(name));
         Some(match enumeration.and_then(|e| e.strip_prefix("enum ")) {
             Some("cw_detach") => member("DETACH_"),
-            Some("cw_balance_step") => member("BALANCE_"),
+            Some("cw_lb_step") => member("LB_"),
             Some("cw_distance") => member("DISTANCE_"),
             // the kernel's names
             Some("cw_idle_type") => format!("CPU_{name}"),

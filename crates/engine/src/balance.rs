@@ -5,9 +5,9 @@ use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::{State, Task, WaitsIn};
 use coreward_policy::layout::{
-    CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_INELIGIBLE,
+    CPU_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_INELIGIBLE,
 };
-use coreward_policy::{Balance, BalanceStep, Detach, Feature, Newidle, Periodic, System};
+use coreward_policy::{Balance, Detach, Feature, Lb, LbStep};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -15,24 +15,14 @@ impl Simulation<'_> {
     /// `cpu` has nothing to run: it looks for a waiting task elsewhere. True if it found one.
     pub(crate) fn sched_balance_newidle(&mut self, cpu: usize) -> bool {
         let before = self.local_now(cpu);
-        let mut walk = Newidle::default();
-        // the CPU's averages are brought up to date before others read them
-        self.sys.update_blocked_averages(cpu, self.now);
         let random = if self.feature(Feature::NI_RANDOM) { self.random(u32::MAX) } else { 0 };
-        if self.sys.newidle_begin(&mut walk, cpu, self.now, random) {
+        let mut lb = Lb::default();
+        if self.sys.lb_newidle(&mut lb, cpu, self.now, random) {
             self.counters.newidle_calls += 1;
-            while let Some(level) = self.sys.newidle_next(&mut walk, self.now) {
-                let start = self.local_now(cpu);
-                let (moved, may_go_on) = self.sched_balance_rq(cpu, cpu, level, CPU_NEWLY_IDLE);
-                let cost = self.local_now(cpu) - start;
-                self.sys.newidle_account(&mut walk, cost, moved, may_go_on, self.now);
-            }
         }
-        let next = &mut self.cpus[cpu].next_balance;
-        *next = walk.next_balance.min(*next);
-        let found = self.sys.newidle_end(&walk) && !self.cpus[cpu].fair.is_empty();
+        self.balance(&mut lb, cpu);
         self.account_newidle(cpu, self.local_now(cpu) - before);
-        found
+        lb.found != 0 && !self.cpus[cpu].fair.is_empty()
     }
 
     /// Counts the time of a newidle balance, by the system call that called schedule().
@@ -49,26 +39,25 @@ impl Simulation<'_> {
 
     /// From the tick: balances the domains that are due, and sees that somebody balances for idle CPUs.
     pub(crate) fn sched_balance_trigger(&mut self, cpu: usize) {
-        let jiffies = self.now / self.tick_ns;
-        if jiffies >= self.cpus[cpu].next_balance {
+        if self.jiffies() >= self.sys.cpu[cpu].next_balance {
             let idle = if self.cpus[cpu].curr.is_none() { CPU_IDLE } else { CPU_NOT_IDLE };
             let before = self.local_now(cpu);
             self.sched_balance_domains(cpu, cpu, idle);
             self.counters.time.balance += self.local_now(cpu) - before;
         }
-        if jiffies >= self.nohz_next_balance && self.sys.nohz_balancer_kick(cpu, &self.nohz_idle) {
-            if let Some(ilb) = self.sys.find_new_ilb(&self.nohz_idle, cpu) {
-                self.nohz_next_balance = jiffies + 1;
-                self.cpus[ilb].nohz_kicked = true;
-                self.send_ipi(ilb, cpu);
-            }
+        if let Some(ilb) = self.sys.kick_ilb(cpu, &self.nohz_idle, self.now) {
+            self.cpus[ilb].nohz_kicked = true;
+            self.send_ipi(ilb, cpu);
         }
+    }
+
+    fn jiffies(&self) -> u64 {
+        self.now / self.tick_ns
     }
 
     /// One idle CPU balances for itself and all other idle ones.
     pub(crate) fn nohz_idle_balance(&mut self, by: usize) {
         let before = self.local_now(by);
-        let jiffies = self.now / self.tick_ns;
         let mut next = u64::MAX;
         for cpu in 0..self.cpus.len() {
             let idle = cpu == by || self.nohz_idle.bits[cpu / 64] >> (cpu % 64) & 1 == 1;
@@ -78,84 +67,80 @@ impl Simulation<'_> {
             // blocked load decays on CPUs that have no tick
             self.sys.update_blocked_averages(cpu, self.now);
             self.charge_work(by, self.costs.balance_cpu_ns);
-            if jiffies >= self.cpus[cpu].next_balance {
+            if self.jiffies() >= self.sys.cpu[cpu].next_balance {
                 self.sched_balance_domains(cpu, by, CPU_IDLE);
             }
-            next = next.min(self.cpus[cpu].next_balance);
+            next = next.min(self.sys.cpu[cpu].next_balance);
         }
-        self.nohz_next_balance = next.max(jiffies + 1);
+        self.sys.nohz_next_balance = next.max(self.jiffies() + 1);
         self.counters.time.balance += self.local_now(by) - before;
     }
 
     /// Balances the domains of `cpu` that are due; `by` does the work.
     fn sched_balance_domains(&mut self, cpu: usize, by: usize, idle: u32) {
-        let mut walk = Periodic::default();
-        self.sys.periodic_begin(&mut walk, cpu, idle, self.now);
-        while let Some(level) = self.sys.periodic_next(&mut walk) {
-            let (moved, may_go_on) = self.sched_balance_rq(cpu, by, level, walk.idle);
-            self.sys.periodic_account(&mut walk, moved, may_go_on);
-        }
-        self.sys.periodic_end(&walk);
-        self.cpus[cpu].next_balance = walk.next_balance;
+        let mut lb = Lb::default();
+        self.sys.lb_periodic(&mut lb, cpu, idle, self.now);
+        self.balance(&mut lb, by);
     }
 
-    /// One attempt to balance one domain of `cpu`; `by` does the work and pays for it.
-    /// Returns how many tasks moved, and whether the walk up the domains may go on.
-    fn sched_balance_rq(&mut self, cpu: usize, by: usize, level: u32, idle: u32) -> (u32, bool) {
-        let mut env = Balance::default();
-        System::balance_begin(&mut env, cpu, level, idle, self.now);
-        let kind = idle as usize;
-        self.schedstat[cpu].domains[level as usize].lb_count[kind] += 1;
-        self.charge_work(by, self.costs.balance_ns);
-        self.sys.note_pref_dst_llc(cpu, level);
-        let mut moved = 0;
+    /// Does what the balance asks for; `by` does the work and pays for it.
+    fn balance(&mut self, lb: &mut Lb, by: usize) {
+        let before = self.local_now(by);
+        let cpu = lb.cpu as usize;
         loop {
-            let (src, d) = self.sys.sched_balance_find_src(&mut env);
-            self.counters.record(&d);
-            self.trace.decision(&d);
-            self.charge_work(by, u64::from(d.cpus_scanned) * self.costs.balance_cpu_ns);
-            let Some(src) = src else {
-                let stat = &mut self.schedstat[cpu].domains[level as usize];
-                stat.lb_balanced[kind] += 1;
-                if env.flags & LBF_NOT_MINE == 0 {
-                    // an imbalance was found if there was a busiest group
-                    if env.imbalance > 0 { stat.lb_nobusyq[kind] += 1 } else { stat.lb_nobusyg[kind] += 1 }
+            let step = self.sys.lb_next(lb);
+            let (kind, level) = (lb.env.idle as usize, lb.env.level as usize);
+            let for_llc = lb.env.migration_type == MIGRATE_LLC_TASK;
+            match step {
+                LbStep::Done => break,
+                LbStep::Begin => {
+                    self.schedstat[cpu].domains[level].lb_count[kind] += 1;
+                    self.charge_work(by, self.costs.balance_ns);
                 }
-                break;
-            };
-            self.schedstat[cpu].domains[level as usize].lb_imbalance[kind] += env.imbalance.max(0) as u64;
-            let mut step = BalanceStep::More;
-            while step == BalanceStep::More {
-                moved += self.detach_tasks(&mut env, src, by);
-                step = self.sys.balance_next_step(&mut env);
+                LbStep::Decided => {
+                    self.counters.record(&lb.decision);
+                    self.trace.decision(&lb.decision);
+                    self.charge_work(by, u64::from(lb.decision.cpus_scanned) * self.costs.balance_cpu_ns);
+                    self.count_search(&lb.env);
+                }
+                LbStep::Detach => lb.moved += self.detach_tasks(&mut lb.env, by),
+                LbStep::Push => {
+                    if self.active_load_balance(lb.env.src_cpu as usize, cpu, by, for_llc) {
+                        self.schedstat[cpu].domains[level].alb_pushed += 1;
+                        self.counters.llc_pulled_tasks += u64::from(for_llc);
+                    }
+                }
+                LbStep::End => {
+                    let moved = u64::from(lb.moved);
+                    let stat = &mut self.schedstat[cpu].domains[level];
+                    stat.lb_gained[kind] += moved;
+                    stat.lb_failed[kind] += u64::from(lb.env.src_cpu >= 0 && moved == 0);
+                    self.counters.pulled_tasks += moved;
+                    self.counters.llc_pulled_tasks += if for_llc { moved } else { 0 };
+                    lb.cost = self.local_now(by) - before;
+                }
             }
-            if step == BalanceStep::Done {
-                break;
-            }
         }
-        let found = env.src_cpu >= 0;
-        let for_llc = env.migration_type == MIGRATE_LLC_TASK;
-        if let Some(curr) = usize::try_from(env.src_cpu).ok().and_then(|src| self.cpus[src].curr) {
-            env.curr_util = self.tasks[curr as usize].policy.avg.util_avg as u32;
-        }
-        if self.sys.balance_done(&mut env, moved, true)
-            && self.active_load_balance(env.src_cpu as usize, cpu, by, for_llc)
-        {
-            self.schedstat[cpu].domains[level as usize].alb_pushed += 1;
-            self.counters.llc_pulled_tasks += u64::from(for_llc);
-        }
-        if for_llc {
-            self.counters.llc_pulled_tasks += u64::from(moved);
-        }
-        let stat = &mut self.schedstat[cpu].domains[level as usize];
-        stat.lb_gained[kind] += u64::from(moved);
-        stat.lb_failed[kind] += u64::from(found && moved == 0);
-        self.counters.pulled_tasks += u64::from(moved);
-        (moved, env.flags & LBF_NOT_MINE == 0)
     }
 
-    /// Offers the tasks of `src` to the policy, oldest first, and moves those that it takes.
-    fn detach_tasks(&mut self, env: &mut Balance, src: usize, by: usize) -> u32 {
+    /// Counts what a search for tasks to pull has found.
+    fn count_search(&mut self, env: &Balance) {
+        let kind = env.idle as usize;
+        let stat = &mut self.schedstat[env.this_cpu as usize].domains[env.level as usize];
+        if env.src_cpu >= 0 {
+            stat.lb_imbalance[kind] += env.imbalance.max(0) as u64;
+            return;
+        }
+        stat.lb_balanced[kind] += 1;
+        if env.flags & LBF_NOT_MINE == 0 {
+            // an imbalance was found if there was a busiest group
+            if env.imbalance > 0 { stat.lb_nobusyq[kind] += 1 } else { stat.lb_nobusyg[kind] += 1 }
+        }
+    }
+
+    /// Offers the tasks of the source to the policy, oldest first, and moves those that it takes.
+    fn detach_tasks(&mut self, env: &mut Balance, by: usize) -> u32 {
+        let src = env.src_cpu as usize;
         self.lock_rq(src, by);
         self.update_curr(src);
         let c = &self.cpus[src];
@@ -163,19 +148,17 @@ impl Simulation<'_> {
         // a heap, as most of a long queue is never offered
         let mut offered: BinaryHeap<Reverse<(u64, u32)>> = c.fair.tasks().chain(c.curr).map(age).collect();
         let mut moved = Vec::new();
-        while let Some(&Reverse((_, task))) = offered.peek() {
+        while let Some(Reverse((_, task))) = offered.pop() {
             self.note_queue_state(task, src);
             let t = &self.tasks[task as usize];
             let running = self.cpus[src].curr == Some(task);
-            match self.sys.detach_task_step(env, &t.policy, &self.cpus_allowed, running) {
-                Detach::Skip => _ = offered.pop(),
+            match self.sys.offer_task(env, &t.policy, &self.cpus_allowed, running) {
                 Detach::Take => {
                     self.detach_task(task, src, by);
                     moved.push(task);
-                    offered.pop();
                 }
-                Detach::Break => {}
                 Detach::Stop => break,
+                _ => {}
             }
         }
         self.unlock_rq(src, by);
@@ -252,9 +235,7 @@ impl Simulation<'_> {
         }
         self.note_cache_cpu(task);
         let p = &self.tasks[task as usize].policy;
-        let may = self.sys.can_migrate_task(&mut env, p, &self.cpus_allowed, false);
-        self.sys.active_balance_done(&env, may);
-        if !may {
+        if !self.sys.active_balance_task(&mut env, p, &self.cpus_allowed) {
             return false;
         }
         // the stopper preempts the task, and so it can be detached like a waiting one

@@ -42,8 +42,6 @@ pub(crate) struct Cpu {
     /// Its part of the task group's load average, and when it last gave it.
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
-    /// Tick at which some domain is due for periodic balance.
-    pub(crate) next_balance: u64,
     pub(crate) idle_state: usize,
     pub(crate) busy_since: u64,
     /// Other hardware threads of its core.
@@ -73,7 +71,6 @@ impl Cpu {
             ipi_at: NEVER,
             tg_load_avg_contrib: 0,
             tg_updated_at: 0,
-            next_balance: 0,
             idle_state: 0,
             busy_since: 0,
             siblings,

@@ -28,8 +28,8 @@ impl Simulation<'_> {
         let llc = rq.llc as usize;
         self.sys.llc[llc].nr_busy_cpus -= 1;
         self.nohz_idle.bits[cpu / 64] |= 1 << (cpu % 64);
-        let due = self.cpus[cpu].next_balance.max(self.now / self.tick_ns + 1);
-        self.nohz_next_balance = self.nohz_next_balance.min(due);
+        let due = self.sys.cpu[cpu].next_balance.max(self.now / self.tick_ns + 1);
+        self.sys.nohz_next_balance = self.sys.nohz_next_balance.min(due);
         self.settle_conservation();
         self.nr_idle += 1;
         self.core_use_changed(cpu, false);

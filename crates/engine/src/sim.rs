@@ -132,7 +132,6 @@ pub struct Simulation<'a> {
     /// The CPUs that tasks may use.
     pub(crate) cpus_allowed: CpuMask,
     pub(crate) nohz_idle: CpuMask,
-    pub(crate) nohz_next_balance: u64,
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(crate) tick_ns: u64,
     /// log2 of the bytes of a cache line.
@@ -212,7 +211,6 @@ impl<'a> Simulation<'a> {
             swappers: vec![PolicyTask::default(); nr_cpus],
             cpus_allowed,
             nohz_idle: cpus_allowed,
-            nohz_next_balance: 0,
             sleepers: BinaryHeap::new(),
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),

@@ -14,9 +14,8 @@ mod system;
 
 pub use assignment::Assignment;
 pub use generated::layout::{
-    self, Avg, Balance, BalanceStep, Cpu, CpuMask, CpuSd, Decision, Detach, Distance, Domain, Entity, FairRq,
-    Group, Llc, Newidle, Periodic, Process, QueueDecision, Runtime, SdStats, SgStats, Sys, Task, Waiting,
-    Wakeup,
+    self, Avg, Balance, Cpu, CpuMask, CpuSd, Decision, Detach, Distance, Domain, Entity, FairRq, Group, Lb,
+    LbStep, Llc, Process, QueueDecision, Runtime, SdStats, SgStats, Sys, Task, Waiting, Wakeup,
 };
 pub use generated::tables::{
     BALANCE_EVENTS, DISTANCES, FEATURES, Feature, GROUP_TYPES, MIGRATION_TYPES, NOTES, NR_TUNABLES, TUNABLES,

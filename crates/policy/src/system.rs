@@ -2,9 +2,7 @@
 
 use crate::generated::native::*;
 use crate::generated::tables::{Feature, REASONS, Tunable};
-use crate::layout::{
-    Avg, Balance, BalanceStep, CpuMask, Decision, Detach, Newidle, Periodic, Process, Sys, Task, Wakeup,
-};
+use crate::layout::{Avg, Balance, CpuMask, Decision, Detach, Lb, LbStep, Process, Sys, Task, Wakeup};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 
@@ -167,12 +165,6 @@ impl System {
         unsafe { cw_task_cache_work(&mut *self.0, process, p, now) }
     }
 
-    /// SCHED_CACHE: counts which tasks prefer the LLC of `dst`, which is to balance its domain at `level`.
-    pub fn note_pref_dst_llc(&mut self, dst: usize, level: u32) {
-        // SAFETY: as above.
-        unsafe { cw_note_pref_dst_llc(&mut *self.0, dst as i32, level) }
-    }
-
     /// Lets a task carry what its process prefers; None for a kernel thread.
     pub fn task_cache_cpu(p: &mut Task, process: Option<&Process>) {
         // SAFETY: as above; C accepts a null process.
@@ -249,40 +241,29 @@ impl System {
         (usize::try_from(cpu).ok(), d)
     }
 
-    /// Offers one task of the source.
-    pub fn detach_task_step(
-        &mut self,
-        env: &mut Balance,
-        p: &Task,
-        cpus_ptr: &CpuMask,
-        running: bool,
-    ) -> Detach {
+    /// Offers one task of the source: it is left, taken, or nothing more is to be offered.
+    pub fn offer_task(&mut self, env: &mut Balance, p: &Task, cpus_ptr: &CpuMask, running: bool) -> Detach {
         // SAFETY: as above.
-        unsafe { cw_detach_task_step(&mut *self.0, env, p, cpus_ptr, running) }
+        unsafe { cw_detach_task(&mut *self.0, env, p, cpus_ptr, running) }
     }
 
-    /// May the task move to the balance's destination?
-    pub fn can_migrate_task(
-        &mut self,
-        env: &mut Balance,
-        p: &Task,
-        cpus_ptr: &CpuMask,
-        running: bool,
-    ) -> bool {
+    /// `cpu` has nothing to run and is to look for work elsewhere; `random` is for the dice of
+    /// NI_RANDOM. True if it does; [`lb_next`](Self::lb_next) follows all the same.
+    pub fn lb_newidle(&mut self, lb: &mut Lb, cpu: usize, now: u64, random: u32) -> bool {
         // SAFETY: as above.
-        unsafe { cw_can_migrate_task(&mut *self.0, env, p, cpus_ptr, running) }
+        unsafe { cw_lb_newidle(&mut *self.0, lb, cpu as i32, now, random) }
     }
 
-    /// All tasks of the source were offered: what next?
-    pub fn balance_next_step(&mut self, env: &mut Balance) -> BalanceStep {
+    /// The domains of `cpu` that are due are to be balanced.
+    pub fn lb_periodic(&mut self, lb: &mut Lb, cpu: usize, idle: u32, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_balance_next_step(&mut *self.0, env) }
+        unsafe { cw_lb_periodic(&mut *self.0, lb, cpu as i32, idle, now) }
     }
 
-    /// Ends the attempt; true if the running task of the source should be moved by force.
-    pub fn balance_done(&mut self, env: &mut Balance, moved: u32, curr_allowed: bool) -> bool {
+    /// What the host is to do next for the balance (`policy/balance/loop.h`).
+    pub fn lb_next(&mut self, lb: &mut Lb) -> LbStep {
         // SAFETY: as above.
-        unsafe { cw_balance_done(&mut *self.0, env, moved, curr_allowed) }
+        unsafe { cw_lb_next(&mut *self.0, lb) }
     }
 
     /// Starts an active balance from `src` to `dst`; false if no domain spans both. `for_llc`: a
@@ -299,73 +280,16 @@ impl System {
         unsafe { cw_active_balance_begin(&mut *self.0, env, src as i32, dst as i32, for_llc, now) }
     }
 
-    /// Ends an active balance.
-    pub fn active_balance_done(&mut self, env: &Balance, moved: bool) {
+    /// May the task that the source ran go?
+    pub fn active_balance_task(&mut self, env: &mut Balance, p: &Task, cpus_ptr: &CpuMask) -> bool {
         // SAFETY: as above.
-        unsafe { cw_active_balance_done(&mut *self.0, env, moved) }
+        unsafe { cw_active_balance_task(&mut *self.0, env, p, cpus_ptr) }
     }
 
-    /// `cpu` has nothing to run: should it look for work elsewhere? `random` is for the dice of
-    /// NI_RANDOM.
-    pub fn newidle_begin(&mut self, walk: &mut Newidle, cpu: usize, now: u64, random: u32) -> bool {
+    /// The idle CPU that the tick of busy `cpu` has balance for the idle ones.
+    pub fn kick_ilb(&mut self, cpu: usize, nohz_idle: &CpuMask, now: u64) -> Option<usize> {
         // SAFETY: as above.
-        unsafe { cw_newidle_begin(&mut *self.0, walk, cpu as i32, now, random) }
-    }
-
-    /// The next level to balance, None at the end of the walk.
-    pub fn newidle_next(&mut self, walk: &mut Newidle, now: u64) -> Option<u32> {
-        // SAFETY: as above.
-        let level = unsafe { cw_newidle_next(&mut *self.0, walk, now) };
-        (level != crate::layout::NONE).then_some(level)
-    }
-
-    /// Accounts one level: what it cost in ns, what it moved.
-    pub fn newidle_account(&mut self, walk: &mut Newidle, cost: u64, moved: u32, may_go_on: bool, now: u64) {
-        // SAFETY: as above.
-        unsafe { cw_newidle_account(&mut *self.0, walk, cost, moved, may_go_on, now) }
-    }
-
-    /// Ends the walk; true if there is work now.
-    pub fn newidle_end(&mut self, walk: &Newidle) -> bool {
-        // SAFETY: as above.
-        unsafe { cw_newidle_end(&mut *self.0, walk) }
-    }
-
-    /// Starts the periodic walk of `cpu`.
-    pub fn periodic_begin(&mut self, walk: &mut Periodic, cpu: usize, idle: u32, now: u64) {
-        // SAFETY: as above.
-        unsafe { cw_periodic_begin(&mut *self.0, walk, cpu as i32, idle, now) }
-    }
-
-    /// The next level that is due, None at the end of the walk.
-    pub fn periodic_next(&mut self, walk: &mut Periodic) -> Option<u32> {
-        // SAFETY: as above.
-        let level = unsafe { cw_periodic_next(&mut *self.0, walk) };
-        (level != crate::layout::NONE).then_some(level)
-    }
-
-    /// Accounts one level of the periodic walk.
-    pub fn periodic_account(&mut self, walk: &mut Periodic, moved: u32, may_go_on: bool) {
-        // SAFETY: as above.
-        unsafe { cw_periodic_account(&mut *self.0, walk, moved, may_go_on) }
-    }
-
-    /// Ends the periodic walk.
-    pub fn periodic_end(&mut self, walk: &Periodic) {
-        // SAFETY: as above.
-        unsafe { cw_periodic_end(&mut *self.0, walk) }
-    }
-
-    /// Should the tick of busy `cpu` have an idle CPU balance for the idle ones?
-    pub fn nohz_balancer_kick(&mut self, cpu: usize, nohz_idle: &CpuMask) -> bool {
-        // SAFETY: as above.
-        unsafe { cw_nohz_balancer_kick(&mut *self.0, cpu as i32, nohz_idle) }
-    }
-
-    /// The idle CPU that should do it.
-    pub fn find_new_ilb(&mut self, nohz_idle: &CpuMask, cpu: usize) -> Option<usize> {
-        // SAFETY: as above.
-        usize::try_from(unsafe { cw_find_new_ilb(&mut *self.0, nohz_idle, cpu as i32) }).ok()
+        usize::try_from(unsafe { cw_kick_ilb(&mut *self.0, cpu as i32, nohz_idle, now) }).ok()
     }
 }
 

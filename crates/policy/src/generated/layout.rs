@@ -18,10 +18,10 @@ pub const NR_DISTANCES: u32 = 5;
 pub const NR_MIGRATE_BREAK: u32 = 32;
 pub const DEFAULT_TICK_NS: u32 = 4000000;
 pub const NSEC_PER_SEC: u32 = 1000000000;
-pub const NO_ENTITY: i32 = -1;
 pub const OCCUPANCY_SHIFT: u32 = 20;
 pub const PELT_STEP: u32 = 1024;
 pub const SYNC_SLEEP_NS: u32 = 10000;
+pub const NO_ENTITY: i32 = -1;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct CpuMask {
@@ -259,12 +259,15 @@ pub struct Cpu {
     pub curr: u32,
     pub clock_task: u64,
     pub clock_pelt: u64,
+    pub next_balance: u64,
+    pub curr_util: u32,
+    pub pad2: u32,
     pub avg: Avg,
     pub removed: Removed,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 224usize];
+    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 240usize];
     ["Alignment of Cpu"][::std::mem::align_of::<Cpu>() - 8usize];
     ["Offset of field: Cpu::nr_running"][::std::mem::offset_of!(Cpu, nr_running) - 0usize];
     ["Offset of field: Cpu::cfs_nr_running"][::std::mem::offset_of!(Cpu, cfs_nr_running) - 4usize];
@@ -296,8 +299,11 @@ const _: () = {
     ["Offset of field: Cpu::curr"][::std::mem::offset_of!(Cpu, curr) - 108usize];
     ["Offset of field: Cpu::clock_task"][::std::mem::offset_of!(Cpu, clock_task) - 112usize];
     ["Offset of field: Cpu::clock_pelt"][::std::mem::offset_of!(Cpu, clock_pelt) - 120usize];
-    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 128usize];
-    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 192usize];
+    ["Offset of field: Cpu::next_balance"][::std::mem::offset_of!(Cpu, next_balance) - 128usize];
+    ["Offset of field: Cpu::curr_util"][::std::mem::offset_of!(Cpu, curr_util) - 136usize];
+    ["Offset of field: Cpu::pad2"][::std::mem::offset_of!(Cpu, pad2) - 140usize];
+    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 144usize];
+    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 208usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -548,6 +554,9 @@ pub struct Sys {
     pub asym_present: u32,
     pub max_cpu_capacity: u32,
     pub smt_threads: u32,
+    pub balance_running: u32,
+    pub pad: u32,
+    pub nohz_next_balance: u64,
     pub features: [u64; 2usize],
     pub tunable: [i64; 18usize],
     pub cpu: [Cpu; 1024usize],
@@ -562,7 +571,7 @@ pub struct Sys {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4473032usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4489432usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -574,17 +583,20 @@ const _: () = {
     ["Offset of field: Sys::asym_present"][::std::mem::offset_of!(Sys, asym_present) - 28usize];
     ["Offset of field: Sys::max_cpu_capacity"][::std::mem::offset_of!(Sys, max_cpu_capacity) - 32usize];
     ["Offset of field: Sys::smt_threads"][::std::mem::offset_of!(Sys, smt_threads) - 36usize];
-    ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 40usize];
-    ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 56usize];
-    ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 200usize];
-    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 229576usize];
-    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 884936usize];
-    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1016008usize];
-    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1065160usize];
-    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1441992usize];
-    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3866824usize];
-    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3883208usize];
-    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3948744usize];
+    ["Offset of field: Sys::balance_running"][::std::mem::offset_of!(Sys, balance_running) - 40usize];
+    ["Offset of field: Sys::pad"][::std::mem::offset_of!(Sys, pad) - 44usize];
+    ["Offset of field: Sys::nohz_next_balance"][::std::mem::offset_of!(Sys, nohz_next_balance) - 48usize];
+    ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 56usize];
+    ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 72usize];
+    ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 216usize];
+    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 245976usize];
+    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 901336usize];
+    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1032408usize];
+    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1081560usize];
+    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1458392usize];
+    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3883224usize];
+    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3899608usize];
+    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3965144usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;
@@ -734,7 +746,7 @@ pub struct Balance {
     pub nr_excluded: u32,
     pub fbq_type: u32,
     pub dst_core_idle: u32,
-    pub curr_util: u32,
+    pub pad: u32,
     pub excluded: CpuMask,
     pub sds: SdStats,
 }
@@ -759,10 +771,18 @@ const _: () = {
     ["Offset of field: Balance::nr_excluded"][::std::mem::offset_of!(Balance, nr_excluded) - 64usize];
     ["Offset of field: Balance::fbq_type"][::std::mem::offset_of!(Balance, fbq_type) - 68usize];
     ["Offset of field: Balance::dst_core_idle"][::std::mem::offset_of!(Balance, dst_core_idle) - 72usize];
-    ["Offset of field: Balance::curr_util"][::std::mem::offset_of!(Balance, curr_util) - 76usize];
+    ["Offset of field: Balance::pad"][::std::mem::offset_of!(Balance, pad) - 76usize];
     ["Offset of field: Balance::excluded"][::std::mem::offset_of!(Balance, excluded) - 80usize];
     ["Offset of field: Balance::sds"][::std::mem::offset_of!(Balance, sds) - 208usize];
 };
+#[repr(u32)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub enum Detach {
+    Skip = 0,
+    Take = 1,
+    Stop = 2,
+    Break = 3,
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Newidle {
@@ -788,21 +808,6 @@ const _: () = {
     ["Offset of field: Newidle::pulled"][::std::mem::offset_of!(Newidle, pulled) - 32usize];
     ["Offset of field: Newidle::stop"][::std::mem::offset_of!(Newidle, stop) - 33usize];
 };
-#[repr(u32)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub enum Detach {
-    Skip = 0,
-    Take = 1,
-    Stop = 2,
-    Break = 3,
-}
-#[repr(u32)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub enum BalanceStep {
-    Done = 0,
-    More = 1,
-    Redo = 2,
-}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Periodic {
@@ -827,6 +832,51 @@ const _: () = {
     ["Offset of field: Periodic::now"][::std::mem::offset_of!(Periodic, now) - 16usize];
     ["Offset of field: Periodic::max_cost"][::std::mem::offset_of!(Periodic, max_cost) - 24usize];
     ["Offset of field: Periodic::next_balance"][::std::mem::offset_of!(Periodic, next_balance) - 32usize];
+};
+#[repr(u32)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub enum LbStep {
+    Done = 0,
+    Begin = 1,
+    Decided = 2,
+    Detach = 3,
+    Push = 4,
+    End = 5,
+}
+#[repr(C)]
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Lb {
+    pub now: u64,
+    pub cost: u64,
+    pub moved: u32,
+    pub found: u32,
+    pub accounted: u64,
+    pub cpu: i32,
+    pub state: u32,
+    pub is_newidle: bool,
+    pub serializes: bool,
+    pub newidle: Newidle,
+    pub periodic: Periodic,
+    pub env: Balance,
+    pub decision: Decision,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of Lb"][::std::mem::size_of::<Lb>() - 672usize];
+    ["Alignment of Lb"][::std::mem::align_of::<Lb>() - 8usize];
+    ["Offset of field: Lb::now"][::std::mem::offset_of!(Lb, now) - 0usize];
+    ["Offset of field: Lb::cost"][::std::mem::offset_of!(Lb, cost) - 8usize];
+    ["Offset of field: Lb::moved"][::std::mem::offset_of!(Lb, moved) - 16usize];
+    ["Offset of field: Lb::found"][::std::mem::offset_of!(Lb, found) - 20usize];
+    ["Offset of field: Lb::accounted"][::std::mem::offset_of!(Lb, accounted) - 24usize];
+    ["Offset of field: Lb::cpu"][::std::mem::offset_of!(Lb, cpu) - 32usize];
+    ["Offset of field: Lb::state"][::std::mem::offset_of!(Lb, state) - 36usize];
+    ["Offset of field: Lb::is_newidle"][::std::mem::offset_of!(Lb, is_newidle) - 40usize];
+    ["Offset of field: Lb::serializes"][::std::mem::offset_of!(Lb, serializes) - 41usize];
+    ["Offset of field: Lb::newidle"][::std::mem::offset_of!(Lb, newidle) - 48usize];
+    ["Offset of field: Lb::periodic"][::std::mem::offset_of!(Lb, periodic) - 88usize];
+    ["Offset of field: Lb::env"][::std::mem::offset_of!(Lb, env) - 128usize];
+    ["Offset of field: Lb::decision"][::std::mem::offset_of!(Lb, decision) - 624usize];
 };
 pub const SE_ON_RQ: EntityFlag = 1;
 pub const SE_DELAYED: EntityFlag = 2;

@@ -23,7 +23,6 @@ unsafe extern "C" {
     pub fn cw_process_tick(sys: *const Sys, process: *mut Process, now: u64) -> bool;
     pub fn cw_task_cache_work(sys: *mut Sys, process: *mut Process, p: *const Task, now: u64) -> bool;
     pub fn cw_task_cache_cpu(p: *mut Task, process: *const Process);
-    pub fn cw_note_pref_dst_llc(sys: *mut Sys, dst: i32, level: u32);
     pub fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
     pub fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
     pub fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
@@ -34,22 +33,16 @@ unsafe extern "C" {
         group: u32,
         d: *mut Decision,
     ) -> i32;
-    pub fn cw_detach_task_step(
+    pub fn cw_detach_task(
         sys: *mut Sys,
         env: *mut Balance,
         p: *const Task,
         cpus_ptr: *const CpuMask,
         running: bool,
     ) -> Detach;
-    pub fn cw_can_migrate_task(
-        sys: *mut Sys,
-        env: *mut Balance,
-        p: *const Task,
-        cpus_ptr: *const CpuMask,
-        running: bool,
-    ) -> bool;
-    pub fn cw_balance_next_step(sys: *mut Sys, env: *mut Balance) -> BalanceStep;
-    pub fn cw_balance_done(sys: *mut Sys, env: *mut Balance, moved: u32, curr_allowed: bool) -> bool;
+    pub fn cw_lb_newidle(sys: *mut Sys, lb: *mut Lb, cpu: i32, now: u64, random: u32) -> bool;
+    pub fn cw_lb_periodic(sys: *mut Sys, lb: *mut Lb, cpu: i32, idle: u32, now: u64);
+    pub fn cw_lb_next(sys: *mut Sys, lb: *mut Lb) -> LbStep;
     pub fn cw_active_balance_begin(
         sys: *mut Sys,
         env: *mut Balance,
@@ -58,24 +51,13 @@ unsafe extern "C" {
         for_llc: bool,
         now: u64,
     ) -> bool;
-    pub fn cw_active_balance_done(sys: *mut Sys, env: *const Balance, moved: bool);
-    pub fn cw_newidle_begin(sys: *mut Sys, walk: *mut Newidle, cpu: i32, now: u64, random: u32) -> bool;
-    pub fn cw_newidle_next(sys: *mut Sys, walk: *mut Newidle, now: u64) -> u32;
-    pub fn cw_newidle_account(
+    pub fn cw_active_balance_task(
         sys: *mut Sys,
-        walk: *mut Newidle,
-        cost: u64,
-        moved: u32,
-        may_go_on: bool,
-        now: u64,
-    );
-    pub fn cw_newidle_end(sys: *mut Sys, walk: *const Newidle) -> bool;
-    pub fn cw_periodic_begin(sys: *mut Sys, walk: *mut Periodic, cpu: i32, idle: u32, now: u64);
-    pub fn cw_periodic_next(sys: *mut Sys, walk: *mut Periodic) -> u32;
-    pub fn cw_periodic_account(sys: *mut Sys, walk: *mut Periodic, moved: u32, may_go_on: bool);
-    pub fn cw_periodic_end(sys: *mut Sys, walk: *const Periodic);
-    pub fn cw_nohz_balancer_kick(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask) -> bool;
-    pub fn cw_find_new_ilb(sys: *mut Sys, nohz_idle: *const CpuMask, cpu: i32) -> i32;
+        env: *mut Balance,
+        p: *const Task,
+        cpus_ptr: *const CpuMask,
+    ) -> bool;
+    pub fn cw_kick_ilb(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask, now: u64) -> i32;
     pub fn cw_fair_rq_init(cfs_rq: *mut FairRq);
     pub fn cw_task_weight(nice: i32, idle: bool) -> u32;
     pub fn cw_entity_order(sys: *const Sys, se: *const Entity) -> i64;
