@@ -19,12 +19,15 @@ typedef _Bool bool;
 #define SCHED_IDLE 5
 #define SCHED_EXT 7
 #define MAX_RT_PRIO 100
+#define WF_SYNC_5_10 0x01
+#define UTIL_AVG_UNCHANGED 0x80000000
 #define TASK_DEAD 0x80
 #define CSD_FLAG_TYPE_MASK 0xf0
 #define CSD_TYPE_TTWU 0x30
 #ifndef CW_TYPES_H /* the policy has them */
 #define WF_EXEC 0x02
 #define WF_FORK 0x04
+#define WF_SYNC 0x10
 #endif
 
 /* what bpf_helper_defs.h takes from the kernel's headers */
@@ -51,7 +54,7 @@ enum {
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
 
-enum cpu_idle_type { CPU_NOT_IDLE };
+enum cpu_idle_type { CPU_IDLE };
 enum fbq_type { regular };
 enum migration_type { migrate_load };
 
@@ -81,6 +84,23 @@ struct cfs_rq {
 	unsigned int h_nr_runnable;
 	struct sched_avg avg;
 	unsigned long h_load;
+};
+
+struct cfs_rq___h_nr_running { /* until 6.13, or 6.12.y */
+	unsigned int h_nr_running;
+};
+
+struct util_est { /* until 6.7 */
+	unsigned int enqueued;
+	unsigned int ewma;
+};
+
+struct sched_avg___util_est {
+	struct util_est util_est;
+};
+
+struct cfs_rq___util_est {
+	struct sched_avg___util_est avg;
 };
 
 struct cfs_rq___idle_h_nr_running { /* until 6.14 */
@@ -158,6 +178,29 @@ struct task_struct {
 	struct sched_entity se;
 };
 
+struct task_struct___cpu { /* until 5.15 */
+	unsigned int cpu;
+};
+
+enum { UCLAMP_MIN, UCLAMP_MAX };
+
+struct uclamp_se {
+	unsigned int value : 11;
+	unsigned int active : 1;
+};
+
+struct task_group___uclamp {
+	struct task_group___uclamp *parent;
+	struct autogroup *autogroup;
+	struct uclamp_se uclamp[2];
+};
+
+struct task_struct___uclamp { /* CONFIG_UCLAMP_TASK */
+	struct task_group___uclamp *sched_task_group;
+	struct uclamp_se uclamp_req[2];
+	struct uclamp_se uclamp[2];
+};
+
 struct cpuidle_state {
 	unsigned int exit_latency;
 };
@@ -192,6 +235,7 @@ struct sched_group {
 
 struct sched_domain {
 	struct sched_domain *parent;
+	struct sched_domain *child;
 	struct sched_domain_shared *shared;
 	struct sched_group *groups;
 	unsigned long min_interval;
@@ -204,6 +248,7 @@ struct sched_domain {
 	int level;
 	unsigned int nr_balance_failed;
 	unsigned int span_weight;
+	unsigned int lb_nobusyq[3]; /* CONFIG_SCHEDSTATS */
 };
 
 struct sched_domain___span { /* 7.2 and before; later the span stands behind the structure */

@@ -27,6 +27,7 @@ typedef int64_t s64;
 #define CAPTURE_MAGIC 0x6472617765726f63ULL /* "coreward" */
 #define CAPTURE_VERSION 1
 #define CAPTURE_MAX_CPUS 512
+#define LINUX_5_10_MAX_CPUS 64 /* where a BPF program walks over them by itself */
 #define CAPTURE_MASK_WORDS (CAPTURE_MAX_CPUS / 64)
 #define CAPTURE_MAX_LEVELS 10
 #define CAPTURE_MAX_GROUPS 1024 /* of one domain */
@@ -168,7 +169,7 @@ struct capture_task {
 	u64 cfs_rq_load_avg;
 	u64 cfs_rq_h_load; /* afterwards: the kernel renews it on use */
 	s32 numa_preferred_nid;
-	u32 pad;
+	u32 uclamp; /* effective clamps: the least utilisation, and the most shifted by 16; 0: not known */
 	char comm[CAPTURE_COMM];
 };
 
@@ -225,7 +226,7 @@ struct capture_balance {
 /* The CPU that the balance of the same number went to. */
 struct capture_queue {
 	u64 sequence;
-	s32 src_cpu;
+	s32 src_cpu; /* -1: none of its group would do */
 	u32 pad;
 };
 
@@ -346,17 +347,13 @@ struct capture_setup {
 struct capture_control {
 	u64 recording; /* 1 while the command runs */
 	u64 lost;
+	u64 domains_changed; /* recording ended before its time */
+	char name[32]; /* the answer of name_sd_flag() */
 	s64 allowance; /* how many steps may still be recorded until the recorder looks again */
 };
 
-struct domain_query {
-	u32 cpu;
-	u32 index; /* of the domain, from the bottom */
-};
-
-struct sd_flag_query {
-	u32 bit;
-	char name[28];
+struct capture_question {
+	u64 args[2];
 };
 
 #endif /* CAPTURE_H */

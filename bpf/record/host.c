@@ -11,6 +11,7 @@
 
 #define CPU_PATH "/sys/devices/system/cpu/cpu%u/"
 #define SCHED_PATH "/sys/kernel/debug/sched/"
+#define OLD_FEATURES_PATH "/sys/kernel/debug/sched_features" /* until 5.12 */
 
 /* The first line of a file without its end; empty if it cannot be read. */
 static void read_line(const char *path, char *line, size_t size)
@@ -99,6 +100,17 @@ static void describe_file(FILE *out, const char *name, const char *path)
 		fprintf(out, "%s\t%s\n", name, line);
 }
 
+/* What sysctl had until 5.12, and debugfs has since. */
+static void describe_setting(FILE *out, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), SCHED_PATH "%s", name);
+	describe_file(out, name, path);
+	snprintf(path, sizeof(path), "/proc/sys/kernel/sched_%s", name);
+	describe_file(out, name, path);
+}
+
 char *describe_host(u32 nr_cpus, int hz, const char *sd_flags, size_t *length)
 {
 	char *text = NULL;
@@ -110,14 +122,15 @@ char *describe_host(u32 nr_cpus, int hz, const char *sd_flags, size_t *length)
 	fprintf(out, "hz\t%d\nsd_flags\t%s\n", hz, sd_flags);
 	describe_file(out, "cmdline", "/proc/cmdline");
 	describe_file(out, "features", SCHED_PATH "features");
+	describe_file(out, "features", OLD_FEATURES_PATH);
 	describe_file(out, "preempt", SCHED_PATH "preempt");
 	describe_file(out, "base_slice_ns", SCHED_PATH "base_slice_ns");
-	describe_file(out, "latency_ns", SCHED_PATH "latency_ns");
-	describe_file(out, "min_granularity_ns", SCHED_PATH "min_granularity_ns");
-	describe_file(out, "wakeup_granularity_ns", SCHED_PATH "wakeup_granularity_ns");
-	describe_file(out, "tunable_scaling", SCHED_PATH "tunable_scaling");
-	describe_file(out, "migration_cost_ns", SCHED_PATH "migration_cost_ns");
-	describe_file(out, "nr_migrate", SCHED_PATH "nr_migrate");
+	describe_setting(out, "latency_ns");
+	describe_setting(out, "min_granularity_ns");
+	describe_setting(out, "wakeup_granularity_ns");
+	describe_setting(out, "tunable_scaling");
+	describe_setting(out, "migration_cost_ns");
+	describe_setting(out, "nr_migrate");
 	describe_file(out, "llc_enabled", SCHED_PATH "llc_balancing/enabled");
 	describe_file(out, "llc_imb_pct", SCHED_PATH "llc_balancing/imb_pct");
 	describe_file(out, "llc_overaggr_pct", SCHED_PATH "llc_balancing/overaggr_pct");

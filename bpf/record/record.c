@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,10 +22,14 @@
 #include "file.h"
 #include "host.h"
 
-/* As `env` and `timeout`: 127 if the command is not there, 2 if we could not record. */
-enum { EXIT_UNUSABLE = 2, EXIT_NOT_FOUND = 127 };
+/*
+ * As `env` and `timeout`: 127 if the command is not there, 2 if we could not
+ * record; 3 if the file ends before the command did.
+ */
+enum { EXIT_UNUSABLE = 2, EXIT_CUT_SHORT = 3, EXIT_NOT_FOUND = 127 };
 
 extern const char capture_bpf_object[], capture_bpf_object_end[];
+extern const char capture_linux_5_10_object[], capture_linux_5_10_object_end[];
 
 struct options {
 	const char *output;
@@ -39,7 +44,9 @@ static const char usage[] =
 	"\n"
 	"Runs COMMAND and records where the fair class places tasks and which groups it\n"
 	"balances from, with the state that each decision is made on. Needs root, and a\n"
-	"kernel with BTF that allows fentry and fexit programs.\n"
+	"kernel with BTF that allows fentry and fexit programs. Recording ends early, and\n"
+	"the exit status is 3, if the kernel's sched domains change meanwhile (CPUs that go\n"
+	"on or off, partitions).\n"
 	"\n"
 	"  -o, --output FILE  what to write (default decisions.cwc)\n"
 	"  --queue            record what it does with the queue of each CPU instead: whom it\n"
@@ -199,17 +206,49 @@ static void choose_programs(struct bpf_object *object, bool queue)
 	}
 }
 
-static struct bpf_object *load(const struct options *options, u32 nr_cpus)
+static bool has_bpf_loop(void)
+{
+	return kernel_is_at_least(5, 17);
+}
+
+static u32 max_cpus(void)
+{
+	return has_bpf_loop() ? CAPTURE_MAX_CPUS : LINUX_5_10_MAX_CPUS;
+}
+
+/* The programs for this kernel. */
+static struct bpf_object *open_object(const struct options *options)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
-	size_t size = capture_bpf_object_end - capture_bpf_object;
+
+	if (has_bpf_loop())
+		return bpf_object__open_mem(capture_bpf_object,
+					    capture_bpf_object_end - capture_bpf_object, &open_options);
+	if (options->queue)
+		fail("--queue needs Linux 5.17 or later");
+	return bpf_object__open_mem(capture_linux_5_10_object,
+				    capture_linux_5_10_object_end - capture_linux_5_10_object,
+				    &open_options);
+}
+
+/* Sets the size of a map, if these programs have it. */
+static void size_map(struct bpf_object *object, const char *name, u32 entries)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+
+	if (map)
+		bpf_map__set_max_entries(map, entries);
+}
+
+static struct bpf_object *load(const struct options *options, u32 nr_cpus)
+{
 	struct bpf_object *object;
 	struct capture_setup *setup;
 	size_t setup_size;
 	int error;
 
 	libbpf_set_print(print_libbpf);
-	object = bpf_object__open_mem(capture_bpf_object, size, &open_options);
+	object = open_object(options);
 	if (!object)
 		fail("the BPF object cannot be read: %s", strerror(errno));
 	setup = (struct capture_setup *)bpf_map__initial_value(section(object, ".rodata"), &setup_size);
@@ -219,12 +258,10 @@ static struct bpf_object *load(const struct options *options, u32 nr_cpus)
 	setup->mask_words = mask_words(nr_cpus);
 	setup->interrupt_mask = interrupt_mask();
 	setup->need_resched = need_resched();
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "drafts"), 2 * nr_cpus);
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "steps"),
-				 (options->queue ? nr_cpus : 1) * CAPTURE_STEP_KINDS);
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "contexts"), nr_cpus);
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "records"),
-				 options->buffer_mib << 20);
+	size_map(object, "drafts", 2 * nr_cpus);
+	size_map(object, "steps", (options->queue ? nr_cpus : 1) * CAPTURE_STEP_KINDS);
+	size_map(object, "contexts", nr_cpus);
+	size_map(object, "records", options->buffer_mib << 20);
 	choose_programs(object, options->queue);
 	error = bpf_object__load(object);
 	if (error)
@@ -249,10 +286,11 @@ static void attach(struct bpf_object *object)
 	}
 }
 
-/* Calls a program of the object with `query`, in and out; its return value. */
-static int ask(struct bpf_object *object, const char *name, void *query, size_t size)
+/* Asks a program of the object; its return value. */
+static int ask(struct bpf_object *object, const char *name, u64 first, u64 second)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = query, .ctx_size_in = size);
+	struct capture_question question = { .args = { first, second } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &question, .ctx_size_in = sizeof(question));
 	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
 	int error = bpf_prog_test_run_opts(bpf_program__fd(program), &run);
 
@@ -285,7 +323,7 @@ static int take_record(void *context, void *bytes, size_t size)
 	return 0;
 }
 
-static void write_host(struct bpf_object *object, struct capture_file *file, u32 nr_cpus)
+static void write_host(struct bpf_object *object, const struct drain *drain, u32 nr_cpus)
 {
 	char flags[1024] = "";
 	char *text;
@@ -293,16 +331,14 @@ static void write_host(struct bpf_object *object, struct capture_file *file, u32
 	u32 bit;
 
 	for (bit = 0; bit < 32; bit++) {
-		struct sd_flag_query query = { .bit = bit };
-
 		/* the table ends where names end */
-		if (ask(object, "name_sd_flag", &query, sizeof(query)) || strncmp(query.name, "SD_", 3))
+		if (ask(object, "name_sd_flag", bit, 0) || strncmp(drain->control->name, "SD_", 3))
 			break;
 		snprintf(flags + strlen(flags), sizeof(flags) - strlen(flags), "%s%s", bit ? " " : "",
-			 query.name);
+			 drain->control->name);
 	}
-	text = describe_host(nr_cpus, ask(object, "hz", NULL, 0), flags, &length);
-	capture_file_frame(file, CAPTURE_HOST, text, length);
+	text = describe_host(nr_cpus, ask(object, "hz", 0, 0), flags, &length);
+	capture_file_frame(drain->file, CAPTURE_HOST, text, length);
 	free(text);
 }
 
@@ -315,12 +351,10 @@ static void write_cpus(struct bpf_object *object, struct capture_file *file, u32
 	u32 cpu;
 
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		struct domain_query query = { .cpu = cpu };
-
 		frame.cpu.cpu = cpu;
 		frame.cpu.capacity_orig = cpu_capacity_orig(cpu);
 		frame.cpu.node = cpu_node(cpu);
-		frame.cpu.llc_id = ask(object, "llc_of_cpu", &query, sizeof(query));
+		frame.cpu.llc_id = ask(object, "llc_of_cpu", cpu, 0);
 		read_core(cpu, frame.core);
 		capture_file_frame(file, CAPTURE_CPU, &frame,
 				   sizeof(frame.cpu) + mask_words(nr_cpus) * sizeof(u64));
@@ -329,12 +363,11 @@ static void write_cpus(struct bpf_object *object, struct capture_file *file, u32
 
 static void write_domains(struct bpf_object *object, struct ring_buffer *ring, u32 nr_cpus)
 {
-	struct domain_query query;
+	u32 cpu, index;
 
-	for (query.cpu = 0; query.cpu < nr_cpus; query.cpu++) {
-		query.index = 0;
-		while (!ask(object, "send_domain", &query, sizeof(query)))
-			query.index++;
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		for (index = 0; !ask(object, "send_domain", cpu, index); index++)
+			;
 		ring_buffer__consume(ring);
 	}
 }
@@ -377,6 +410,34 @@ static int run(char **command, struct ring_buffer *ring, const struct drain *dra
 	return status;
 }
 
+#define SCHEDSTATS_PATH "/proc/sys/kernel/sched_schedstats"
+
+static bool set_schedstats(char value)
+{
+	FILE *setting = fopen(SCHEDSTATS_PATH, "re+");
+	bool was_other = setting && fgetc(setting) != value;
+
+	if (was_other) {
+		rewind(setting);
+		fputc(value, setting);
+	}
+	if (setting)
+		fclose(setting);
+	return was_other;
+}
+
+static void stop_counting(void)
+{
+	set_schedstats('0');
+}
+
+/* Has the kernel count in its domains what balancing comes to: that it found no queue shows only there. */
+static void count_in_domains(void)
+{
+	if (set_schedstats('1'))
+		atexit(stop_counting);
+}
+
 static struct capture_file file;
 
 /* Nothing half-written stays behind. */
@@ -395,8 +456,8 @@ int main(int argc, char **argv)
 	u64 lost;
 	int status;
 
-	if (!nr_cpus || nr_cpus > CAPTURE_MAX_CPUS)
-		fail("this machine has %u CPUs; at most %u can be recorded", nr_cpus, CAPTURE_MAX_CPUS);
+	if (!nr_cpus || nr_cpus > max_cpus())
+		fail("this machine has %u CPUs; at most %u can be recorded", nr_cpus, max_cpus());
 	object = load(&options, nr_cpus);
 	if (!capture_file_create(&file, options.output))
 		fail("%s: %s", options.output, strerror(errno));
@@ -410,10 +471,11 @@ int main(int argc, char **argv)
 				take_record, &drain, NULL);
 	if (!ring)
 		fail("the ring buffer cannot be read: %s", strerror(errno));
-	write_host(object, &file, nr_cpus);
+	write_host(object, &drain, nr_cpus);
 	write_cpus(object, &file, nr_cpus);
 	write_domains(object, ring, nr_cpus);
 	attach(object);
+	count_in_domains();
 	drain.control->recording = 1;
 	status = run(options.command, ring, &drain);
 	drain.control->recording = 0;
@@ -425,5 +487,10 @@ int main(int argc, char **argv)
 		options.output, (unsigned long long)file.frames[CAPTURE_PLACEMENT],
 		(unsigned long long)file.frames[CAPTURE_BALANCE],
 		(unsigned long long)file.frames[CAPTURE_STEP], (unsigned long long)lost);
+	if (drain.control->domains_changed) {
+		fputs("coreward-record: the kernel's sched domains changed: recording ended there, and what came "
+		      "before is kept\n", stderr);
+		return EXIT_CUT_SHORT;
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -86,11 +86,13 @@ impl Host {
         })
     }
 
-    /// Domain flags of this kernel, whose numbers differ from kernel to kernel, as the policy numbers them.
+    /// Domain flags of this kernel, whose numbers differ from kernel to kernel, as the policy numbers them. One of
+    /// them was called otherwise until 6.9.
     pub fn sd_flags(&self, kernel: u32) -> u32 {
         let names = self.line("sd_flags").unwrap_or_default().split_whitespace().take(32);
         let set = names.enumerate().filter(|(bit, _)| kernel >> bit & 1 == 1);
-        set.filter_map(|(_, name)| SD_FLAGS.iter().position(|known| *known == name))
+        let current = |name| if name == "SD_SHARE_PKG_RESOURCES" { "SD_SHARE_LLC" } else { name };
+        set.filter_map(|(_, name)| SD_FLAGS.iter().position(|known| *known == current(name)))
             .fold(0, |flags, bit| flags | 1 << bit)
     }
 
@@ -186,6 +188,8 @@ mod tests {
     fn flags_are_known_by_name() {
         assert_eq!(host("6.12", "").sd_flags(0b111), 1 << 14 | 1 << 9);
         assert_eq!(host("6.12", "").sd_flags(0b1010), 0);
+        let old = Host::parse(b"release\t6.1\ncpus\t4\nhz\t250\nsd_flags\tSD_SHARE_PKG_RESOURCES\n").unwrap();
+        assert_eq!(old.sd_flags(1), 1 << 9);
     }
 
     #[test]

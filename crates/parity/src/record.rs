@@ -322,11 +322,13 @@ impl Step {
     }
 }
 
-/// A queue frame; the CPU has to be one of the machine.
+/// A queue frame; the CPU has to be one of the machine, or -1 for none.
 pub(crate) fn decode_queue(payload: &[u8], nr_cpus: usize) -> Result<Queue, Wrong> {
     let mut parts = Parts::new(payload, nr_cpus);
     let queue: Queue = parts.take()?;
-    parts.cpu("the source", queue.src_cpu)?;
+    if queue.src_cpu != -1 {
+        parts.cpu("the source", queue.src_cpu)?;
+    }
     parts.end()?;
     Ok(queue)
 }
