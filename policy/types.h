@@ -225,6 +225,8 @@ struct cw_task {
 	s32 cache_cpu; /* with CW_TASK_CACHE_CPU: its process's cw_process.cache_cpu */
 	u32 nr_threads; /* of its process: CACHE_AWARE */
 	u32 preferred_llc; /* with CW_TASK_PREFERRED_LLC: for which LLC its runqueue counts it */
+	u32 uclamp_min; /* with CW_TASK_UCLAMP: the effective clamps of its utilisation */
+	u32 uclamp_max;
 	s32 cpu; /* whose averages it is part of, if they were attached at all */
 	u32 process; /* a number of its process, never 0 */
 	u64 sync_at; /* when it first woke another synchronously since it last slept, ns; 0: it has not */
@@ -244,6 +246,7 @@ enum cw_task_flag {
 	CW_TASK_PREFERRED_LLC = 1 << 7, /* SCHED_CACHE: when it last ran, its process preferred an LLC */
 	CW_TASK_SLEEPS_AFTER_SYNC = 1 << 8, /* SYNC_ON_WAKER: it slept at once after its last synchronous wakeup */
 	CW_TASK_NEW = 1 << 9, /* it has not been queued yet */
+	CW_TASK_UCLAMP = 1 << 10, /* its clamps are known; without, it has none */
 };
 
 /* Wake flags, as the kernel's WF_*. */

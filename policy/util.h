@@ -95,9 +95,39 @@ static inline u64 task_h_load(const struct cw_task *p)
 	return p->avg.load_avg * p->cfs_rq.h_load / pelt_max(p->cfs_rq.load_avg + 1, 1);
 }
 
+static inline u32 uclamp_min(const struct cw_task *p)
+{
+	return p->flags & CW_TASK_UCLAMP ? p->uclamp_min : 0;
+}
+
+static inline u32 uclamp_max(const struct cw_task *p)
+{
+	return p->flags & CW_TASK_UCLAMP ? p->uclamp_max : CW_CAPACITY_SCALE;
+}
+
+/*
+ * Does a task of this utilisation and these clamps fit the CPU? 1: yes, 0: no,
+ * -1: it does, but the CPU cannot give it the performance that it is to have
+ * at least. One whose utilisation is capped at what the CPU can do fits, however
+ * much it would use; the biggest CPUs cap nothing. What lowers frequencies
+ * (hw_load_avg(), cpufreq pressure) is not known and taken to be nothing.
+ */
+static inline s32 util_fits_cpu(struct cw_sys *sys, u64 util, u32 clamp_min, u32 clamp_max, s32 cpu)
+{
+	u32 capacity_orig = arch_scale_cpu_capacity(sys, cpu);
+	bool biggest = capacity_orig == CW_CAPACITY_SCALE && clamp_max == CW_CAPACITY_SCALE;
+
+	if (!fits_capacity(sys, util, capacity_of(sys, cpu)) &&
+	    (biggest || clamp_max > capacity_orig))
+		return 0;
+	if (clamp_min > clamp_max)
+		clamp_min = clamp_max;
+	return util < clamp_min && clamp_min > capacity_orig ? -1 : 1;
+}
+
 static inline bool task_fits_cpu(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
 {
-	return fits_capacity(sys, task_util_est(p), capacity_of(sys, cpu));
+	return util_fits_cpu(sys, task_util_est(p), uclamp_min(p), uclamp_max(p), cpu) > 0;
 }
 
 static inline u64 cpu_load(const struct cw_cpu *rq)

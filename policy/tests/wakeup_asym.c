@@ -46,6 +46,54 @@ static void test_fits(void)
 	CHECK(!task_fits_cpu(&sys, &wakee, 0));
 }
 
+static void clamp_to(u32 min, u32 max)
+{
+	wakee.flags |= CW_TASK_UCLAMP;
+	wakee.uclamp_min = min;
+	wakee.uclamp_max = max;
+}
+
+static void test_clamps(void)
+{
+	/* capped at what the little CPU can do, it fits whatever it uses */
+	build(0, 0, 900);
+	clamp_to(0, 512);
+	CHECK(task_fits_cpu(&sys, &wakee, 0));
+	clamp_to(0, 513);
+	CHECK(!task_fits_cpu(&sys, &wakee, 0));
+	/* the biggest cap nothing: 900 * 1.25 is more than 1024 */
+	clamp_to(0, 1024);
+	CHECK(!task_fits_cpu(&sys, &wakee, 4));
+	clamp_to(0, 1023);
+	CHECK(task_fits_cpu(&sys, &wakee, 4));
+	/* boosted beyond the little CPU, however little it uses; not beyond its cap */
+	wakee.avg.util_avg = 100;
+	clamp_to(513, 1024);
+	CHECK_EQ(util_fits_cpu(&sys, 100, 513, 1024, 0), -1);
+	CHECK(!task_fits_cpu(&sys, &wakee, 0));
+	CHECK(task_fits_cpu(&sys, &wakee, 4));
+	CHECK_EQ(util_fits_cpu(&sys, 100, 513, 512, 0), 1);
+	CHECK_EQ(util_fits_cpu(&sys, 100, 512, 1024, 0), 1);
+	CHECK_EQ(util_fits_cpu(&sys, 513, 513, 1024, 0), 0);
+	/* the target is idle, but for the boost the task goes to a big CPU */
+	build(1, 1, 100);
+	make_idle(1);
+	make_idle(6);
+	clamp_to(600, 1024);
+	decide_wakeup();
+	EXPECT(d, 6, ASYM_IDLE_FITS);
+	wakee.flags &= ~(u32)CW_TASK_UCLAMP;
+	decide_wakeup();
+	EXPECT(d, 1, TARGET_IDLE);
+	/* only little ones idle: the one that lacks nothing but performance comes first */
+	clamp_to(600, 1024);
+	make_busy(6, 1024, 1024);
+	make_idle(2);
+	sys.cpu[1].capacity = 100;
+	decide_wakeup();
+	EXPECT(d, 2, ASYM_IDLE_BIGGEST);
+}
+
 static void test_shortcuts_need_fit(void)
 {
 	/* target */
@@ -158,6 +206,7 @@ static void test_sync_before_fit(void)
 int main(void)
 {
 	test_fits();
+	test_clamps();
 	test_shortcuts_need_fit();
 	test_scan();
 	test_sync_before_fit();

@@ -21,6 +21,8 @@ struct cw_contribution {
 	u64 runnable;
 	u64 util;
 	u64 util_est;
+	u32 uclamp_min;
+	u32 uclamp_max;
 	s32 cpu; /* the CPU whose averages it counts in; -1: none, as for a new task */
 	u32 queued; /* 1: it is queued there, too */
 };
@@ -32,6 +34,8 @@ static inline struct cw_contribution task_contribution(const struct cw_wakeup *w
 		.runnable = w->p->avg.runnable_avg,
 		.util = task_util(w->p),
 		.util_est = task_util_est_raw(w->p),
+		.uclamp_min = uclamp_min(w->p),
+		.uclamp_max = uclamp_max(w->p),
 		.cpu = w->p->avg.last_update_time ? w->task_cpu : -1,
 		.queued = !!(w->wake_flags & WF_EXEC),
 	};

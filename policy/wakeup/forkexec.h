@@ -46,7 +46,8 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 		sgs->sum_nr_running += nr_running;
 		if (!nr_running && idle_cpu_without(sys, cpu, task))
 			sgs->idle_cpus++;
-		if (sgs->group_misfit_task_load && fits_capacity(sys, util_est, rq->capacity))
+		if (sgs->group_misfit_task_load &&
+		    util_fits_cpu(sys, util_est, task->uclamp_min, task->uclamp_max, cpu) > 0)
 			sgs->group_misfit_task_load = 0;
 	}
 	/* 5.5 forgot the CPUs, and the load of the groups for which it counts */

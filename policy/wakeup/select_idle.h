@@ -227,10 +227,21 @@ CW_GLOBAL s32 select_idle_cpu(struct cw_sys *sys CW_NONNULL, const struct cw_tas
 
 /* How an idle CPU that is not just right suits where CPUs differ in capacity, best first. */
 enum asym_idle_rank {
+	ASYM_IDLE_CORE_BOOST_MISFIT, /* big enough but for the least performance that is asked for */
 	ASYM_IDLE_CORE_MISFIT, /* too small, but its core is idle */
 	ASYM_IDLE_THREAD_FITS, /* big enough, but an SMT sibling is busy */
+	ASYM_IDLE_THREAD_BOOST_MISFIT,
 	ASYM_IDLE_THREAD_MISFIT,
 };
+
+static inline enum asym_idle_rank asym_idle_rank(s32 fits, bool core)
+{
+	if (fits > 0)
+		return ASYM_IDLE_THREAD_FITS;
+	if (fits < 0)
+		return core ? ASYM_IDLE_CORE_BOOST_MISFIT : ASYM_IDLE_THREAD_BOOST_MISFIT;
+	return core ? ASYM_IDLE_CORE_MISFIT : ASYM_IDLE_THREAD_MISFIT;
+}
 
 /*
  * From the target, d->target, on, the first idle CPU of `sd` that is big enough, if
@@ -258,7 +269,8 @@ CW_GLOBAL s32 select_idle_capacity(struct cw_sys *sys CW_NONNULL, const struct c
 	}
 	for_each_cpu_wrap_and(sys, cpu, target, wrapped, &sd->span, cpus_ptr) {
 		u32 cap = capacity_of(sys, cpu);
-		bool fits, core;
+		s32 fits;
+		bool core;
 		u32 rank;
 
 		if (!want_core && --budget <= 0) {
@@ -268,24 +280,24 @@ CW_GLOBAL s32 select_idle_capacity(struct cw_sys *sys CW_NONNULL, const struct c
 		d->cpus_scanned++;
 		if (!choose_idle_cpu(sys, cpu, p))
 			continue;
-		fits = fits_capacity(sys, util, cap);
+		fits = util_fits_cpu(sys, util, uclamp_min(p), uclamp_max(p), cpu);
 		core = !want_core || is_core_idle(sys, cpu);
-		if (fits && core) {
+		if (fits > 0 && core) {
 			d->reason = CW_REASON_ASYM_IDLE_FITS;
 			return cpu;
 		}
-		if (!fits)
+		if (fits <= 0)
 			d->notes |= CW_NOTE_NO_FIT;
-		rank = core ? ASYM_IDLE_CORE_MISFIT :
-		       fits ? ASYM_IDLE_THREAD_FITS :
-			      ASYM_IDLE_THREAD_MISFIT;
+		if (fits < 0)
+			cap = arch_scale_cpu_capacity(sys, cpu);
+		rank = asym_idle_rank(fits, core);
 		if (rank < best_rank || (rank == best_rank && cap > best_cap)) {
 			best_rank = rank;
 			best_cap = cap;
 			best_cpu = cpu;
 		}
 	}
-	if (want_core && best_rank != ASYM_IDLE_CORE_MISFIT)
+	if (want_core && best_rank > ASYM_IDLE_CORE_MISFIT)
 		set_idle_cores(sys, target, false);
 	d->reason = best_rank == ASYM_IDLE_THREAD_FITS ? CW_REASON_ASYM_IDLE_FITS :
 							 CW_REASON_ASYM_IDLE_BIGGEST;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where a task goes that wakes, forks or execs: mainline's
- * select_task_rq_fair() without an energy model and utilisation clamps, and the previous-CPU bias of
+ * select_task_rq_fair() without an energy model, and the previous-CPU bias of
  * seed 000 as WAKEUP_BIAS_PREV.
  *
  * As in the kernel, the caller asks only for tasks with more than one allowed

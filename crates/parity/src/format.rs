@@ -226,7 +226,7 @@ structures! {
         nr_cpus_allowed: u32, flags: u32, last_update_time: u64, load_sum: u64, runnable_sum: u64,
         util_sum: u32, period_contrib: u32, load_avg: u64, runnable_avg: u64, util_avg: u64, util_est: u32,
         weight: u32, cfs_rq_update_time: u64, cfs_rq_load_avg: u64, cfs_rq_h_load: u64,
-        numa_preferred_nid: i32, pad: u32, comm: [u8; 16],
+        numa_preferred_nid: i32, uclamp: u32, comm: [u8; 16],
     }
 
     /// `struct capture_placement`.

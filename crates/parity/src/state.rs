@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coreward_machine::CpuSet;
 use coreward_policy::layout::{
     CfsRq, MAX_CPUS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NO_IDLE_STATE, NONE, TASK_CFS_RQ,
-    TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE,
+    TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TASK_UCLAMP,
 };
 use coreward_policy::{Avg, CpuMask, Domain, Group, Llc, NR_TUNABLES, System, Task};
 
@@ -243,7 +243,10 @@ impl State {
             nr_cpus_allowed: state.nr_cpus_allowed,
             flags: flag(format::TASK_PERCPU_KTHREAD, TASK_PERCPU_KTHREAD)
                 | flag(format::TASK_SCHED_IDLE, TASK_SCHED_IDLE)
+                | if state.uclamp != 0 { TASK_UCLAMP } else { 0 }
                 | TASK_CFS_RQ,
+            uclamp_min: state.uclamp & 0xffff,
+            uclamp_max: state.uclamp >> 16,
             numa_preferred_nid: state.numa_preferred_nid,
             cfs_rq: CfsRq {
                 last_update_time: state.cfs_rq_update_time,

@@ -358,6 +358,8 @@ pub struct Task {
     pub cache_cpu: i32,
     pub nr_threads: u32,
     pub preferred_llc: u32,
+    pub uclamp_min: u32,
+    pub uclamp_max: u32,
     pub cpu: i32,
     pub process: u32,
     pub sync_at: u64,
@@ -367,7 +369,7 @@ pub struct Task {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Task"][::std::mem::size_of::<Task>() - 192usize];
+    ["Size of Task"][::std::mem::size_of::<Task>() - 200usize];
     ["Alignment of Task"][::std::mem::align_of::<Task>() - 8usize];
     ["Offset of field: Task::pid"][::std::mem::offset_of!(Task, pid) - 0usize];
     ["Offset of field: Task::recent_used_cpu"][::std::mem::offset_of!(Task, recent_used_cpu) - 4usize];
@@ -385,12 +387,14 @@ const _: () = {
     ["Offset of field: Task::cache_cpu"][::std::mem::offset_of!(Task, cache_cpu) - 52usize];
     ["Offset of field: Task::nr_threads"][::std::mem::offset_of!(Task, nr_threads) - 56usize];
     ["Offset of field: Task::preferred_llc"][::std::mem::offset_of!(Task, preferred_llc) - 60usize];
-    ["Offset of field: Task::cpu"][::std::mem::offset_of!(Task, cpu) - 64usize];
-    ["Offset of field: Task::process"][::std::mem::offset_of!(Task, process) - 68usize];
-    ["Offset of field: Task::sync_at"][::std::mem::offset_of!(Task, sync_at) - 72usize];
-    ["Offset of field: Task::queued"][::std::mem::offset_of!(Task, queued) - 80usize];
-    ["Offset of field: Task::cfs_rq"][::std::mem::offset_of!(Task, cfs_rq) - 104usize];
-    ["Offset of field: Task::avg"][::std::mem::offset_of!(Task, avg) - 128usize];
+    ["Offset of field: Task::uclamp_min"][::std::mem::offset_of!(Task, uclamp_min) - 64usize];
+    ["Offset of field: Task::uclamp_max"][::std::mem::offset_of!(Task, uclamp_max) - 68usize];
+    ["Offset of field: Task::cpu"][::std::mem::offset_of!(Task, cpu) - 72usize];
+    ["Offset of field: Task::process"][::std::mem::offset_of!(Task, process) - 76usize];
+    ["Offset of field: Task::sync_at"][::std::mem::offset_of!(Task, sync_at) - 80usize];
+    ["Offset of field: Task::queued"][::std::mem::offset_of!(Task, queued) - 88usize];
+    ["Offset of field: Task::cfs_rq"][::std::mem::offset_of!(Task, cfs_rq) - 112usize];
+    ["Offset of field: Task::avg"][::std::mem::offset_of!(Task, avg) - 136usize];
 };
 pub const TASK_PERCPU_KTHREAD: TaskFlag = 1;
 pub const TASK_SCHED_IDLE: TaskFlag = 2;
@@ -402,6 +406,7 @@ pub const TASK_BUDDY: TaskFlag = 64;
 pub const TASK_PREFERRED_LLC: TaskFlag = 128;
 pub const TASK_SLEEPS_AFTER_SYNC: TaskFlag = 256;
 pub const TASK_NEW: TaskFlag = 512;
+pub const TASK_UCLAMP: TaskFlag = 1024;
 pub type TaskFlag = u32;
 pub const WF_EXEC: WakeFlag = 2;
 pub const WF_FORK: WakeFlag = 4;
