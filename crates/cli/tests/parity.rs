@@ -84,7 +84,8 @@ fn requirements_are_met_or_exit_1() {
         (other.status, other.stderr.as_str()),
         (
             1,
-            "coreward: 0 of 17 stable wakeup decisions agree, required are 50 %; there is no stable fork decision, required are 99 %\n"
+            "coreward: Linux 6.12.107+deb13-amd64: 0 of 17 stable wakeup decisions agree, required are 50 %; \
+             Linux 6.12.107+deb13-amd64: there is no stable fork decision, required are 99 %\n"
         )
     );
     assert!(!other.stdout.is_empty());

@@ -112,6 +112,11 @@ impl Summary {
         }
     }
 
+    /// Puts the tally of a path in place of its own.
+    pub fn set(&mut self, path: Path, tally: Tally) {
+        self.tallies.insert(path, tally);
+    }
+
     /// Adds what another file gave. The examples stay this one's.
     pub fn add(&mut self, other: &Summary) {
         for (path, tally) in &other.tallies {
@@ -127,6 +132,11 @@ impl Summary {
     /// The paths that occur, in the order of reports.
     pub fn paths(&self) -> impl Iterator<Item = (Path, &Tally)> {
         self.tallies.iter().map(|(path, tally)| (*path, tally))
+    }
+
+    /// The paths that no decision took.
+    pub fn absent(&self) -> impl Iterator<Item = Path> {
+        Path::all().filter(|path| !self.tallies.contains_key(path))
     }
 
     /// All paths of a class together.
@@ -164,6 +174,10 @@ impl Summary {
             if paths.len() > 1 {
                 row(&mut out, cells(&format!("all {}", class.name()), &self.class(class)));
             }
+        }
+        let absent: Vec<_> = self.absent().map(Path::name).collect();
+        if !absent.is_empty() {
+            _ = writeln!(out, "\nwithout a decision: {}", absent.join(", "));
         }
         let disagreements = self.disagreements();
         if !disagreements.is_empty() {

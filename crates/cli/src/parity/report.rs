@@ -1,5 +1,6 @@
 //! The report: agreement by path for each file and for all of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -55,7 +56,11 @@ pub(crate) fn run(args: &cli::Parity, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "{} files\n\n{}", reports.len(), body(&total, effect))?;
         }
     }
-    require::check(&args.require, &total)
+    let mut kernels: BTreeMap<&str, Summary> = BTreeMap::new();
+    for report in &reports {
+        kernels.entry(&report.release).or_default().add(&report.summary);
+    }
+    require::check(&args.require, &kernels)
 }
 
 impl FileReport {
@@ -134,7 +139,8 @@ fn summary_json(summary: &Summary, effect: Option<(&str, &Effect)>) -> Value {
         .collect();
     let classes: Map<_, _> =
         Class::ALL.iter().map(|class| (class.name().to_owned(), json!(summary.class(*class)))).collect();
-    let mut value = json!({"paths": paths, "classes": classes, "disagreements": summary.disagreements()});
+    let absent: Vec<_> = summary.absent().map(coreward_parity::Path::name).collect();
+    let mut value = json!({"paths": paths, "without_decisions": absent, "classes": classes, "disagreements": summary.disagreements()});
     if let Some((name, effect)) = effect {
         value["what_if"] = effect_json(name, effect);
     }

@@ -1,12 +1,13 @@
 //! `--require`: the agreement that has to be reached.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Result;
-use coreward_parity::{Class, Summary};
+use coreward_parity::{Class, Summary, Tally};
 
-/// The least agreement of the stable decisions of a class.
+/// The least agreement of the stable decisions of a class, and of each of its paths that was taken often enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Requirement {
     class: Class,
@@ -27,6 +28,10 @@ impl FromStr for Requirement {
     }
 }
 
+/// Stable decisions from which on a path has to reach what its class has to reach: what is wrong on one path would
+/// drown in its class.
+const PATH_DECISIONS: u64 = 500;
+
 /// A requirement is not met.
 #[derive(Debug)]
 pub(crate) struct Unmet(String);
@@ -39,26 +44,69 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// Are all requirements met? A class without a stable decision meets none.
+/// Are all requirements met, on each kernel for itself? A class without a stable decision meets none.
 ///
 /// # Errors
 /// [`Unmet`], which names all that are not.
-pub(crate) fn check(requirements: &[Requirement], summary: &Summary) -> Result<()> {
-    let unmet = requirements.iter().filter_map(|Requirement { class, percent }| {
-        let tally = summary.class(*class);
-        match tally.stable_percent() {
-            Some(found) if found >= *percent => None,
-            Some(_) => Some(format!(
-                "{} of {} stable {} decisions agree, required are {percent} %",
-                tally.stable_agree,
-                tally.stable,
-                class.name()
-            )),
-            None => Some(format!("there is no stable {} decision, required are {percent} %", class.name())),
+pub(crate) fn check(requirements: &[Requirement], kernels: &BTreeMap<&str, Summary>) -> Result<()> {
+    let unmet: Vec<_> = kernels
+        .iter()
+        .flat_map(|(kernel, summary)| requirements.iter().map(move |required| (kernel, summary, required)))
+        .flat_map(|(kernel, summary, required)| {
+            required.unmet(summary).into_iter().map(move |what| format!("Linux {kernel}: {what}"))
+        })
+        .collect();
+    if unmet.is_empty() { Ok(()) } else { Err(Unmet(unmet.join("; ")).into()) }
+}
+
+impl Requirement {
+    /// What `summary` lacks: the class, and its paths.
+    fn unmet(&self, summary: &Summary) -> Vec<String> {
+        let Requirement { class, percent } = *self;
+        let lacks = |name: &str, tally: &Tally| {
+            tally.stable_percent().filter(|found| *found < percent).map(|_| {
+                format!(
+                    "{} of {} stable {name} decisions agree, required are {percent} %",
+                    tally.stable_agree, tally.stable
+                )
+            })
+        };
+        let whole = summary.class(class);
+        if whole.stable == 0 {
+            return vec![format!("there is no stable {} decision, required are {percent} %", class.name())];
         }
-    });
-    match unmet.collect::<Vec<_>>() {
-        all if all.is_empty() => Ok(()),
-        all => Err(Unmet(all.join("; ")).into()),
+        let paths = summary.paths().filter(|(path, _)| path.class() == class);
+        let often =
+            paths.filter(|(path, tally)| tally.stable >= PATH_DECISIONS && path.name() != class.name());
+        let of_paths = often.filter_map(|(path, tally)| lacks(path.name(), tally));
+        lacks(class.name(), &whole).into_iter().chain(of_paths).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coreward_parity::Path;
+
+    #[test]
+    fn a_path_that_is_taken_often_counts_for_itself() {
+        let required = Requirement { class: Class::Wakeup, percent: 99.0 };
+        let path = |name: &str| Path::all().find(|path| path.name() == name).unwrap();
+        let summary = |wrong, scans| {
+            let tally = |stable: u64, wrong| Tally {
+                all: stable,
+                agree: stable - wrong,
+                stable,
+                stable_agree: stable - wrong,
+            };
+            let mut summary = Summary::default();
+            summary.set(path("wakeup: target idle"), tally(100_000, 0));
+            summary.set(path("wakeup: scan"), tally(scans, wrong));
+            summary
+        };
+        assert!(required.unmet(&summary(5, 500)).is_empty());
+        let expected = "494 of 500 stable wakeup: scan decisions agree, required are 99 %";
+        assert_eq!(required.unmet(&summary(6, 500)), [expected]);
+        assert!(required.unmet(&summary(6, 499)).is_empty(), "too few to tell");
     }
 }
