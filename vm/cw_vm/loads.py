@@ -57,6 +57,15 @@ LOADS = {
         "nice -n $nice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 6 & done; wait'",
         2000,
     ),
+    # Tasks that ask for a big CPU though they do little, and others that may do with a small one though they do much;
+    # without clamps where the kernel has none.
+    "clamps": Load(
+        "sh -c 'boost=$(uclampset -m 700 true && echo uclampset -m 700); cap=$(uclampset -M 300 true && echo uclampset -M 300); "
+        "$cap stress-ng --quiet --cpu 2 --cpu-method int64 --timeout 6 & "
+        "$boost hackbench --process --pipe --groups 1 --fds 2 --loops 10000 & "
+        "$cap hackbench --process --pipe --groups 1 --fds 2 --loops 10000 & "
+        "$boost cyclictest --quiet --policy=other --threads=2 --interval=4000 --duration=5 & wait'",
+    ),
     # What follows is about the queue of a CPU. More tasks than CPUs, threads and processes.
     "queue-pipe-threads": _queue("hackbench --threads --pipe --groups 1 --loops 250"),
     "queue-socket-processes": _queue("hackbench --process --groups 1 --loops 250"),
@@ -117,7 +126,7 @@ LOADS = {
     ),
 }
 
-PACKAGES = ("linux-perf", "perl-base", "rt-tests", "stress-ng", "sysbench")
+PACKAGES = ("linux-perf", "perl-base", "rt-tests", "stress-ng", "sysbench", "util-linux")
 """Debian's packages that their programs are from."""
 
 SHORT = ("hackbench-few", "fork-storm", "queue-policies")
