@@ -164,7 +164,7 @@ static inline u64 moved_deadline(s32 cpu, u32 weight)
 {
 	const struct cw_fair_rq *rq = fair_rq(cpu);
 	struct cw_entity se = { .weight = weight };
-	s64 deadline = avg_vruntime(rq) + (s64)calc_delta_fair(rq, base_slice(&sys), &se);
+	s64 deadline = avg_vruntime(rq) + (s64)calc_delta_fair(&sys, rq, base_slice(&sys), &se);
 	s64 latest = latest_deadline(rq);
 
 	return (u64)(deadline < latest ? deadline : latest);
@@ -228,7 +228,7 @@ static inline enum live_preempt check_preempt(const struct live_entity *le, s32 
 /* The task that has just been queued on `cpu` does not preempt: for how long the running one is protected now. */
 static inline void preempt_refused(s32 cpu)
 {
-	if (sched_feat(&sys, CW_FEAT_PROTECT_SLICE) && sched_feat(&sys, CW_FEAT_RUN_TO_PARITY) &&
+	if (sched_feat(&sys, CW_FEAT_WAKEUP_PICK) && sched_feat(&sys, CW_FEAT_RUN_TO_PARITY) &&
 	    curr_competes(fair_rq(cpu)))
 		update_protect_slice(&sys, fair_rq(cpu));
 }

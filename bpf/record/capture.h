@@ -304,7 +304,7 @@ struct capture_fair_rq {
 
 enum capture_step_flag {
 	CAPTURE_STEP_NEED_RESCHED = 1 << 0, /* the CPU was about to switch before */
-	CAPTURE_STEP_RESCHED = 1 << 1, /* the function asked for it: resched_curr() */
+	CAPTURE_STEP_RESCHED = 1 << 1, /* the function asked for it: resched_curr(), but for the deadline server */
 	CAPTURE_STEP_RESCHED_LAZY = 1 << 2, /* likewise: resched_curr_lazy() */
 	CAPTURE_STEP_CHARGED_RESCHED = 1 << 3, /* one of the two was called by update_curr() */
 	CAPTURE_STEP_IN_TICK = 1 << 4, /* a charge by task_tick_fair() */

@@ -44,6 +44,7 @@ struct step_context {
 	u64 charged; /* how often of these by update_curr() */
 	u64 in_charge;
 	u64 in_tick;
+	u64 in_server;
 };
 
 struct {
@@ -363,12 +364,33 @@ static void end_step(u32 kind, s32 result)
 	send_step(draft);
 }
 
+/* The deadline server of the fair class, which update_curr() charges too, may ask for a switch of its own (6.8). */
+SEC("?fentry/dl_server_update")
+int BPF_PROG(step_server_begin)
+{
+	struct step_context *context = step_context();
+
+	if (context)
+		context->in_server = 1;
+	return 0;
+}
+
+SEC("?fexit/dl_server_update")
+int BPF_PROG(step_server_end)
+{
+	struct step_context *context = step_context();
+
+	if (context)
+		context->in_server = 0;
+	return 0;
+}
+
 SEC("fentry/resched_curr")
 int BPF_PROG(step_asked, struct rq *rq)
 {
 	struct step_context *context = step_context();
 
-	if (context) {
+	if (context && !context->in_server) {
 		context->asked++;
 		context->charged += context->in_charge;
 	}

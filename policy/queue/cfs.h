@@ -97,7 +97,7 @@ static inline void place_child(const struct cw_sys *sys, const struct cw_fair_rq
 	if (cfs_rq->curr.weight)
 		se->vruntime = cfs_rq->curr.vruntime;
 	if (sched_feat(sys, CW_FEAT_START_DEBIT))
-		vruntime += (s64)calc_delta_fair(cfs_rq, sched_slice(sys, cfs_rq, se), se);
+		vruntime += (s64)calc_delta_fair(sys, cfs_rq, sched_slice(sys, cfs_rq, se), se);
 	if (vruntime - se->vruntime > 0)
 		se->vruntime = vruntime;
 }
@@ -111,7 +111,7 @@ static inline s32 wakeup_preempt_entity(const struct cw_sys *sys, const struct c
 
 	if (ahead <= 0)
 		return -1;
-	return ahead > (s64)calc_delta_fair(cfs_rq,
+	return ahead > (s64)calc_delta_fair(sys, cfs_rq,
 					    scaled_ns(sys, CW_TUNE_wakeup_granularity_ns), &se);
 }
 

@@ -46,14 +46,14 @@ static inline void place_eevdf(const struct cw_sys *sys, const struct cw_fair_rq
 
 	set_base_slice(sys, se);
 	if (sched_feat(sys, CW_FEAT_PLACE_LAG) && weight && se->vlag)
-		lag = se->vlag + div_trunc(se->vlag * se->weight, weight);
+		lag = se->vlag + div_trunc(se->vlag * avg_vruntime_weight(cfs_rq, se->weight), weight);
 	se->vruntime = avg_vruntime(cfs_rq) - lag;
 	if (sched_feat(sys, CW_FEAT_PLACE_REL_DEADLINE) && se->flags & CW_SE_REL_DEADLINE) {
 		se->deadline += se->vruntime;
 		se->flags &= ~(u32)CW_SE_REL_DEADLINE;
 		return;
 	}
-	slice = calc_delta_fair(cfs_rq, se->slice, se);
+	slice = calc_delta_fair(sys, cfs_rq, se->slice, se);
 	if (initial && sched_feat(sys, CW_FEAT_PLACE_DEADLINE_INITIAL))
 		slice /= 2;
 	se->deadline = se->vruntime + (s64)slice;
@@ -67,7 +67,7 @@ static inline bool update_deadline(const struct cw_sys *sys, struct cw_fair_rq *
 	if (entity_before(curr->vruntime, curr->deadline))
 		return false;
 	set_base_slice(sys, curr);
-	curr->deadline = curr->vruntime + (s64)calc_delta_fair(cfs_rq, curr->slice, curr);
+	curr->deadline = curr->vruntime + (s64)calc_delta_fair(sys, cfs_rq, curr->slice, curr);
 	return true;
 }
 
@@ -103,7 +103,7 @@ static inline void set_protect_slice(const struct cw_sys *sys, struct cw_fair_rq
 	if (sched_feat(sys, CW_FEAT_WAKEUP_PICK) && sched_feat(sys, CW_FEAT_PREEMPT_SHORT))
 		until = ineligible_vruntime(cfs_rq);
 	else
-		until = curr->vruntime + (s64)calc_delta_fair(cfs_rq, slice, curr);
+		until = curr->vruntime + (s64)calc_delta_fair(sys, cfs_rq, slice, curr);
 	curr->vprot = min_vruntime(curr->vprot, until);
 }
 
@@ -115,7 +115,7 @@ static inline void update_protect_slice(const struct cw_sys *sys, struct cw_fair
 
 	if (sched_feat(sys, CW_FEAT_WAKEUP_PICK))
 		from = min_vruntime(from, avg_vruntime(cfs_rq));
-	from += (s64)calc_delta_fair(cfs_rq, cfs_rq_min_slice(cfs_rq), curr);
+	from += (s64)calc_delta_fair(sys, cfs_rq, cfs_rq_min_slice(cfs_rq), curr);
 	curr->vprot = min_vruntime(curr->vprot, from);
 }
 
@@ -229,7 +229,7 @@ static inline void yield_eevdf(const struct cw_sys *sys, struct cw_fair_rq *cfs_
 	struct cw_entity *curr = &cfs_rq->curr;
 
 	if (!sched_feat(sys, CW_FEAT_YIELD_FORFEITS)) {
-		curr->deadline += (s64)calc_delta_fair(cfs_rq, curr->slice, curr);
+		curr->deadline += (s64)calc_delta_fair(sys, cfs_rq, curr->slice, curr);
 	} else if (entity_eligible(cfs_rq, curr)) {
 		curr->vruntime = curr->deadline;
 		update_deadline(sys, cfs_rq);

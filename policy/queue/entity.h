@@ -57,11 +57,11 @@ struct cw_fair_rq {
 	s64 min_vruntime; /* CFS: what entities are placed by; it never goes back */
 	s64 leftmost; /* CFS: the least vruntime that waits, if any does */
 	u32 nr_waiting;
-	u32 load_shift; /* 0, or 10 where weights are finer: 7.3 with task groups */
+	u32 load_shift; /* 0, or 10 where weights are as fine as the kernel's: task groups have such */
 	s32 next; /* by id: a woken entity that is to run next */
 	s32 last; /* CFS: one that a woken one has preempted, and that is to go on after it */
 	s32 skip; /* CFS: one that has yielded */
-	u32 pad;
+	u32 sum_shift; /* by how much coarser weights are in the sums: load_shift until 6.18, 0 in 7.3 */
 	s64 next_deadline; /* of `next` */
 	u64 next_slice;
 };
@@ -121,16 +121,32 @@ static inline u32 inverse_weight(u64 weight)
 	return weight > 0xffffffff ? 1 : weight ? (u32)(0xffffffff / weight) : 0xffffffff;
 }
 
-/* Real time to the virtual time of an entity. Its table of nice values rounds inverses to the nearest. */
-static inline u64 calc_delta_fair(const struct cw_fair_rq *cfs_rq, u64 delta,
-				  const struct cw_entity *se)
+/* A weight made coarser by so many bits; any that there is stays one. */
+static inline u32 shift_weight(u32 weight, u32 shift)
 {
-	u32 weight = se->weight >> cfs_rq->load_shift;
-	u32 inverse;
+	if (!shift || !weight)
+		return weight;
+	return weight >> shift > 2 ? weight >> shift : 2;
+}
 
-	if (weight == CW_NICE_0_WEIGHT || !weight)
+/* The weight of an entity in the sums of its queue. */
+static inline s64 avg_vruntime_weight(const struct cw_fair_rq *cfs_rq, u32 weight)
+{
+	return shift_weight(weight, cfs_rq->sum_shift);
+}
+
+/* Real time to the virtual time of an entity. The kernel's table of nice values rounds inverses to the nearest. */
+static inline u64 calc_delta_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
+				  u64 delta, const struct cw_entity *se)
+{
+	u64 nice_0 = (u64)CW_NICE_0_WEIGHT << cfs_rq->load_shift;
+	u32 weight = shift_weight(se->weight, cfs_rq->load_shift), inverse;
+
+	if (se->weight == nice_0 || !weight)
 		return delta;
-	if (se->flags & CW_SE_GROUP || cfs_rq->load_shift)
+	if (sched_feat(sys, CW_FEAT_EXACT_DELTA))
+		return delta * nice_0 / se->weight;
+	if (se->flags & CW_SE_GROUP)
 		inverse = inverse_weight(weight);
 	else
 		inverse = (u32)(((1ULL << 32) + weight / 2) / weight);
@@ -152,7 +168,9 @@ static inline u32 nr_queued(const struct cw_fair_rq *cfs_rq)
 /* Their weight. */
 static inline s64 queue_weight(const struct cw_fair_rq *cfs_rq)
 {
-	return cfs_rq->sum_weight + (curr_competes(cfs_rq) ? cfs_rq->curr.weight : 0);
+	if (!curr_competes(cfs_rq))
+		return cfs_rq->sum_weight;
+	return cfs_rq->sum_weight + avg_vruntime_weight(cfs_rq, cfs_rq->curr.weight);
 }
 
 /* By what the tunables of the queue are scaled: 1 + log2(min(CPUs, 8)) (get_update_sysctl_factor). */

@@ -47,7 +47,7 @@ static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_
 		return false;
 	curr->exec_start = now;
 	curr->sum_exec_runtime += (u64)delta;
-	curr->vruntime += (s64)calc_delta_fair(cfs_rq, (u64)delta, curr);
+	curr->vruntime += (s64)calc_delta_fair(sys, cfs_rq, (u64)delta, curr);
 	if (!sched_feat(sys, CW_FEAT_EEVDF)) {
 		update_min_vruntime(cfs_rq);
 		return false;

@@ -37,7 +37,8 @@ static inline s64 queue_sum(const struct cw_fair_rq *cfs_rq)
 
 	if (!curr_competes(cfs_rq))
 		return cfs_rq->sum_w_vruntime;
-	return cfs_rq->sum_w_vruntime + (curr->vruntime - cfs_rq->zero_vruntime) * curr->weight;
+	return cfs_rq->sum_w_vruntime + (curr->vruntime - cfs_rq->zero_vruntime) *
+						avg_vruntime_weight(cfs_rq, curr->weight);
 }
 
 /* V. */
@@ -107,7 +108,7 @@ static inline s64 entity_lag(const struct cw_sys *sys, const struct cw_fair_rq *
 		slice = cfs_rq_max_slice(cfs_rq) + sys->tick_ns;
 	else if (slice < sys->tick_ns)
 		slice = sys->tick_ns;
-	limit = (s64)calc_delta_fair(cfs_rq, slice, se);
+	limit = (s64)calc_delta_fair(sys, cfs_rq, slice, se);
 	return lag > limit ? limit : lag < -limit ? -limit : lag;
 }
 
@@ -130,12 +131,14 @@ static inline void update_entity_lag(const struct cw_sys *sys, const struct cw_f
 /* An entity joins those that wait. */
 static inline void __enqueue_entity(struct cw_fair_rq *cfs_rq, const struct cw_entity *se)
 {
+	s64 weight = avg_vruntime_weight(cfs_rq, se->weight);
+
 	if (!cfs_rq->nr_waiting || se->slice < cfs_rq->min_slice)
 		cfs_rq->min_slice = se->slice;
 	if (!cfs_rq->nr_waiting || se->slice > cfs_rq->max_slice)
 		cfs_rq->max_slice = se->slice;
-	cw_add(&cfs_rq->sum_w_vruntime, (se->vruntime - cfs_rq->zero_vruntime) * se->weight);
-	cw_add(&cfs_rq->sum_weight, se->weight);
+	cw_add(&cfs_rq->sum_w_vruntime, (se->vruntime - cfs_rq->zero_vruntime) * weight);
+	cw_add(&cfs_rq->sum_weight, weight);
 	cw_add(&cfs_rq->nr_waiting, 1);
 }
 
@@ -145,8 +148,10 @@ static inline void __enqueue_entity(struct cw_fair_rq *cfs_rq, const struct cw_e
  */
 static inline void __dequeue_entity(struct cw_fair_rq *cfs_rq, s64 key, u32 weight)
 {
-	cw_add(&cfs_rq->sum_w_vruntime, -(key * weight));
-	cw_add(&cfs_rq->sum_weight, -(s64)weight);
+	s64 in_sums = avg_vruntime_weight(cfs_rq, weight);
+
+	cw_add(&cfs_rq->sum_w_vruntime, -(key * in_sums));
+	cw_add(&cfs_rq->sum_weight, -in_sums);
 	cw_add(&cfs_rq->nr_waiting, -1);
 }
 

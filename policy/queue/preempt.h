@@ -101,7 +101,7 @@ static inline u32 preempt_eevdf(const struct cw_sys *sys, struct cw_fair_rq *cfs
 			cancel_protect_slice(sys, cfs_rq);
 		return CW_QUEUE_PREEMPT_PICKED;
 	}
-	if (protects && sched_feat(sys, CW_FEAT_RUN_TO_PARITY))
+	if (protects && is_short && sched_feat(sys, CW_FEAT_RUN_TO_PARITY))
 		update_protect_slice(sys, cfs_rq);
 	return CW_QUEUE_PREEMPT_NOT_PICKED;
 }

@@ -11,20 +11,30 @@ static void test_virtual_time(void)
 	struct cw_entity se = entity(1, 0, 0, 1024);
 
 	begin(true);
-	CHECK_EQ(calc_delta_fair(&rq, SLICE, &se), SLICE);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, SLICE, &se), SLICE);
 	se.weight = NICE_5;
-	CHECK_EQ(calc_delta_fair(&rq, SLICE, &se), NICE_5_SLICE);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, SLICE, &se), NICE_5_SLICE);
 	se.weight = 2048;
-	CHECK_EQ(calc_delta_fair(&rq, 1000, &se), 500);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000, &se), 500);
 	/* a task of nice 1 by 5237765, the nearest to 2^32 / 820; a group of that weight by 5237764: 10^12 times that / 2^22 */
 	se.weight = 820;
-	CHECK_EQ(calc_delta_fair(&rq, 1000000000000, &se), 1248780488967);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000000000000, &se), 1248780488967);
 	se.flags = CW_SE_GROUP;
-	CHECK_EQ(calc_delta_fair(&rq, 1000000000000, &se), 1248780250549);
-	/* weights with ten bits more */
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000000000000, &se), 1248780250549);
+	/* weights with ten bits more, of which the inverse is that of the upper ones, and never that of less than 2 */
 	se = entity(1, 0, 0, 2048 << 10);
 	rq.load_shift = 10;
-	CHECK_EQ(calc_delta_fair(&rq, 1000, &se), 499);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000, &se), 500);
+	se.flags = CW_SE_GROUP;
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000, &se), 499);
+	se.weight = 2455;
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000, &se), 511999);
+	/* a division knows all of them: 1000 * 2^20 / 2455; 3121 is nice -5: 19383123 * 1024 / 3121 */
+	set_feature(CW_FEAT_EXACT_DELTA, true);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000, &se), 427118);
+	se.weight = 3121 << 10;
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 19383123, &se), 6359602);
+	set_feature(CW_FEAT_EXACT_DELTA, false);
 	CHECK_EQ(task_weight(0, false), 1024);
 	CHECK_EQ(task_weight(-21, false), 88761);
 	CHECK_EQ(task_weight(20, false), 15);

@@ -118,6 +118,11 @@ static void test_short(void)
 	CHECK_EQ(rq.curr.vprot, 0);
 	CHECK_EQ(comes(asking(entity(2, 1, MS, 1024), MS), 0), PREEMPT(NOT_PICKED));
 	CHECK_EQ(rq.curr.vprot, MS); /* no longer than the shorter request */
+	/* one that asks for as much leaves it alone */
+	comes(asking(se, SLICE), 0);
+	rq.curr.vprot = 9 * MS;
+	CHECK_EQ(preempt(asking(entity(2, 1, MS, 1024), SLICE), 0, false), PREEMPT(NOT_PICKED));
+	CHECK_EQ(rq.curr.vprot, 9 * MS);
 }
 
 static void test_wakeup_pick(void)

@@ -62,9 +62,10 @@ fn sched_cache(s: Setup) -> Setup {
 
 /// Features that act on what simulated tasks never are: SCHED_IDLE, kept off CPUs, or so light that
 /// their turn would be shorter than the least granularity; or hardly ever, as balancing takes first
-/// those that have waited, which are eligible, and as tasks of one weight keep within the limits of lag.
+/// those that have waited, which are eligible, and as tasks of one weight keep within the limits of lag
+/// and need no conversion of time.
 /// Their cases are states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 7] = [
+const NOT_SIMULATED: [&str; 8] = [
     "DST_GROUP_ALLOWED",
     "SCHED_IDLE_AVOIDS_PEERS",
     "SIS_KEEP_IDLE_CORES",
@@ -72,6 +73,7 @@ const NOT_SIMULATED: [&str; 7] = [
     "IDLE_SLEEPERS",
     "BASE_SLICE",
     "LAG_MAX_SLICE",
+    "EXACT_DELTA",
 ];
 
 /// Where each feature matters.

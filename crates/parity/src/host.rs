@@ -101,6 +101,11 @@ impl Host {
         1_000_000_000 / self.hz
     }
 
+    /// The first two numbers of the kernel's version.
+    pub fn version(&self) -> (u32, u32) {
+        version(&self.release)
+    }
+
     /// The profile that stands for the kernel, and whether it is of another version: then it is the nearest
     /// older one, or the oldest of all.
     pub fn profile(&self) -> (Profile, bool) {

@@ -8,6 +8,7 @@ mod host;
 mod kernel;
 mod path;
 mod prologue;
+mod queue;
 mod reader;
 mod record;
 mod replay;
@@ -20,6 +21,7 @@ mod writer;
 pub use error::CaptureError;
 pub use host::Host;
 pub use path::{Class, Path};
+pub use queue::QueueRules;
 pub use reader::Reader;
 pub use record::{
     Balance, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, States, Step,

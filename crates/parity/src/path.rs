@@ -2,6 +2,8 @@
 
 use coreward_policy::Reason;
 
+use crate::format::StepKind;
+
 /// What kind of decision it is; `--require` names these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -13,15 +15,17 @@ pub enum Class {
     Exec,
     /// A CPU looks for tasks to pull.
     Balance,
+    /// Something becomes of a CPU's queue.
+    Queue,
 }
 
 impl Class {
     /// All classes, in the order of reports.
-    pub const ALL: [Class; 4] = [Class::Wakeup, Class::Fork, Class::Exec, Class::Balance];
+    pub const ALL: [Class; 5] = [Class::Wakeup, Class::Fork, Class::Exec, Class::Balance, Class::Queue];
 
     /// The name.
     pub fn name(self) -> &'static str {
-        ["wakeup", "fork", "exec", "balance"][self as usize]
+        ["wakeup", "fork", "exec", "balance", "queue"][self as usize]
     }
 }
 
@@ -30,7 +34,7 @@ impl Class {
 pub struct Path(usize);
 
 /// All paths, in the order of reports.
-const PATHS: [(Class, &str); 23] = [
+const PATHS: [(Class, &str); 33] = [
     (Class::Wakeup, "wakeup: target idle"),
     (Class::Wakeup, "wakeup: previous CPU idle"),
     (Class::Wakeup, "wakeup: per-CPU kthread"),
@@ -54,6 +58,16 @@ const PATHS: [(Class, &str); 23] = [
     (Class::Balance, "busy: group"),
     (Class::Balance, "busy: imbalance"),
     (Class::Balance, "busy: queue"),
+    (Class::Queue, "queue: place"),
+    (Class::Queue, "queue: requeue"),
+    (Class::Queue, "queue: dequeue"),
+    (Class::Queue, "queue: preempt"),
+    (Class::Queue, "queue: pick"),
+    (Class::Queue, "queue: charge"),
+    (Class::Queue, "queue: tick"),
+    (Class::Queue, "queue: yield"),
+    (Class::Queue, "queue: set next"),
+    (Class::Queue, "queue: reweight"),
 ];
 
 /// Which part of a balance is compared.
@@ -101,6 +115,11 @@ impl Path {
             "BIAS_PREV" | "BIAS_PREV_BUSY" => 10,
             _ => 11,
         })
+    }
+
+    /// The path of a step of a queue.
+    pub(crate) fn of_step(kind: StepKind) -> Path {
+        Path(22 + kind as usize)
     }
 
     /// The path of a part of a balance by the kernel's `enum cpu_idle_type`.

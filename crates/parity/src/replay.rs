@@ -10,6 +10,7 @@ use coreward_policy::{CpuMask, Decision, GROUP_TYPES, MIGRATION_TYPES, NR_TUNABL
 use crate::format::{PLACEMENT_IN_TASK, Queue, TASK_EXITING};
 use crate::kernel;
 use crate::path::{Part, Path};
+use crate::queue::{self, Kernel, QueueRules};
 use crate::record::{Balance, Placement, Record, RecordedMachine};
 use crate::stable::{self, Moved};
 use crate::state::{State, mask};
@@ -37,6 +38,10 @@ pub enum Choice {
     Group(CpuSet),
     /// How much to move, by which migration type.
     Imbalance(u32, i64),
+    /// An entity of a queue, as the file numbers them.
+    Entity(i32),
+    /// What a step left behind, by name.
+    Values(Vec<(&'static str, i64)>),
 }
 
 impl fmt::Display for Choice {
@@ -49,6 +54,11 @@ impl fmt::Display for Choice {
             Choice::Imbalance(kind, imbalance) => {
                 let name = MIGRATION_TYPES.get(*kind as usize).unwrap_or(&"?");
                 write!(f, "{imbalance} by {name}")
+            }
+            Choice::Entity(id) => f.write_str(&queue::entity_name(*id)),
+            Choice::Values(values) => {
+                let words: Vec<_> = values.iter().map(|(name, value)| format!("{name} {value}")).collect();
+                f.write_str(&words.join(", "))
             }
         }
     }
@@ -103,6 +113,8 @@ pub struct Replay {
     state: State,
     select: SelectRule,
     balance: BalanceRules,
+    queue: QueueRules,
+    kernel: Kernel,
     /// The last balance with a group of each CPU, and the policy's answer: its queue may follow.
     pending: BTreeMap<u64, (Balance, GroupChoice)>,
     number: u64,
@@ -129,6 +141,8 @@ impl Replay {
                 group: System::sched_balance_find_src_group,
                 queue: System::sched_balance_find_src_rq,
             },
+            queue: QueueRules::default(),
+            kernel: Kernel::of(&machine.host),
             pending: BTreeMap::new(),
             number: 0,
         })
@@ -146,6 +160,12 @@ impl Replay {
         self
     }
 
+    /// Works queues by other rules.
+    pub fn with_queue_rules(mut self, queue: QueueRules) -> Replay {
+        self.queue = queue;
+        self
+    }
+
     /// The machine.
     pub fn machine(&self) -> &RecordedMachine {
         &self.machine
@@ -158,7 +178,11 @@ impl Replay {
             Record::Placement(placement) => vec![self.compare_placement(placement)],
             Record::Balance(balance) => self.compare_balance(balance),
             Record::Queue(queue) => self.compare_queue(*queue).into_iter().collect(),
-            Record::Step(_) => Vec::new(),
+            Record::Step(step) => {
+                queue::compare(&self.queue, self.kernel, &self.state.sys, step, self.number)
+                    .into_iter()
+                    .collect()
+            }
         }
     }
 

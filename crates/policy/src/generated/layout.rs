@@ -942,7 +942,7 @@ pub struct FairRq {
     pub next: i32,
     pub last: i32,
     pub skip: i32,
-    pub pad: u32,
+    pub sum_shift: u32,
     pub next_deadline: i64,
     pub next_slice: u64,
 }
@@ -963,7 +963,7 @@ const _: () = {
     ["Offset of field: FairRq::next"][::std::mem::offset_of!(FairRq, next) - 144usize];
     ["Offset of field: FairRq::last"][::std::mem::offset_of!(FairRq, last) - 148usize];
     ["Offset of field: FairRq::skip"][::std::mem::offset_of!(FairRq, skip) - 152usize];
-    ["Offset of field: FairRq::pad"][::std::mem::offset_of!(FairRq, pad) - 156usize];
+    ["Offset of field: FairRq::sum_shift"][::std::mem::offset_of!(FairRq, sum_shift) - 156usize];
     ["Offset of field: FairRq::next_deadline"][::std::mem::offset_of!(FairRq, next_deadline) - 160usize];
     ["Offset of field: FairRq::next_slice"][::std::mem::offset_of!(FairRq, next_slice) - 168usize];
 };

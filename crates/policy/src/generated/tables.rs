@@ -134,6 +134,8 @@ pub enum Feature {
     PREEMPT_LAZY,
     /// VARIANT (CONFIG_PREEMPT): a task is preempted in the kernel, too; without PREEMPT_LAZY and this, when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)
     PREEMPT_FULL,
+    /// VARIANT (by 7.3): EEVDF: real time is turned into virtual time by a division, not by the weight's inverse
+    EXACT_DELTA,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -515,6 +517,12 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "",
         seed: "",
         help: "VARIANT (CONFIG_PREEMPT): a task is preempted in the kernel, too; without PREEMPT_LAZY and this, when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)",
+    },
+    FeatureInfo {
+        name: "EXACT_DELTA",
+        kernels: "7.3..",
+        seed: "",
+        help: "VARIANT (by 7.3): EEVDF: real time is turned into virtual time by a division, not by the weight's inverse",
     },
 ];
 

@@ -1,0 +1,329 @@
+//! Each kind of step: what the kernel did, and what the policy does on the same state.
+
+use coreward_policy::layout::{
+    ENQUEUE_INITIAL, ENQUEUE_WAKEUP, SE_BATCH, SE_DELAYED, SE_ON_RQ, SE_REL_DEADLINE,
+};
+use coreward_policy::{Entity, FairRq, Feature, QueueDecision, System, Waiting};
+
+use super::state::{Kernel, flags, id, recorded_id};
+use super::{Answer, QueueRules, picked};
+use crate::format::{
+    ENTITY_ON_RQ, EntityState, STEP_NEED_RESCHED, STEP_RESCHED, STEP_RESCHED_LAZY, STEP_TASK_BATCH,
+    STEP_TASK_IDLE, StepHead,
+};
+use crate::record::Step;
+use crate::replay::Choice;
+
+const DEQUEUE_SLEEP: u32 = 1;
+
+/// One step, and the policy that takes it again.
+pub(super) struct Side<'a> {
+    pub(super) rules: &'a QueueRules,
+    pub(super) kernel: Kernel,
+    pub(super) sys: &'a System,
+    pub(super) step: &'a Step,
+}
+
+/// The names of what is compared.
+type Values = Vec<(&'static str, i64)>;
+
+impl Side<'_> {
+    fn head(&self) -> &StepHead {
+        &self.step.head
+    }
+
+    fn has(&self, feature: Feature) -> bool {
+        self.sys.sched_feat(feature)
+    }
+
+    fn queue(&self) -> FairRq {
+        self.kernel.queue(self.step, 0)
+    }
+
+    fn se(&self) -> Entity {
+        self.kernel.entity(&self.head().se_before)
+    }
+
+    fn se_is_curr(&self) -> bool {
+        self.head().se_before.id == self.head().curr_before.id
+    }
+
+    /// Did the kernel ask the CPU to switch?
+    fn asked(&self) -> i64 {
+        i64::from(self.head().flags & (STEP_RESCHED | STEP_RESCHED_LAZY) != 0)
+    }
+
+    /// What the policy made of an entity, against what the kernel made of it.
+    fn entities(&self, policy: &Entity, kernel: &EntityState) -> [Values; 2] {
+        let kernel = Entity { flags: flags(kernel.flags), ..self.kernel.entity(kernel) };
+        [policy, &kernel].map(|e| {
+            let mut values = vec![("vruntime", e.vruntime)];
+            if self.has(Feature::EEVDF) {
+                values.extend([("deadline", e.deadline), ("slice", e.slice as i64)]);
+                values.push(("relative deadline", i64::from(e.flags & SE_REL_DEADLINE != 0)));
+            }
+            values
+        })
+    }
+
+    fn answer(reason: &'static str, policy: Values, kernel: Values) -> Option<Answer> {
+        Some(Answer { kernel: Choice::Values(kernel), policy: Choice::Values(policy), reason })
+    }
+
+    pub(super) fn place(&self) -> Option<Answer> {
+        let head = self.head();
+        let counted = u32::from(self.kernel.is_counted(head.argument));
+        let mut rq = self.kernel.queue(self.step, counted);
+        let mut se = self.se();
+        let initial = self.kernel.is_initial(head.argument);
+        let why = if initial { ENQUEUE_INITIAL } else { ENQUEUE_WAKEUP * (head.argument & 1) };
+        (self.rules.enqueue_entity)(&mut rq, self.sys, &mut se, why);
+        let [policy, kernel] = self.entities(&se, &head.se_after);
+        let reason = match (initial, se.vlag) {
+            (true, _) => "a new entity",
+            (_, 0) => "at V: it has no lag",
+            _ => "at V, less its lag",
+        };
+        Self::answer(reason, policy, kernel)
+    }
+
+    pub(super) fn requeue(&self) -> Option<Answer> {
+        let head = self.head();
+        if self.se_is_curr() {
+            return None;
+        }
+        let (mut rq, mut se) = (self.queue(), self.se());
+        let anew = rq.requeue_delayed_entity(self.sys, &mut se);
+        let [mut policy, mut kernel] = self.entities(&se, &head.se_after);
+        policy.push(("lag", se.vlag));
+        kernel.push(("lag", head.se_after.vlag));
+        Self::answer(if anew { "placed anew" } else { "stays where it is" }, policy, kernel)
+    }
+
+    pub(super) fn dequeue(&self) -> Option<Answer> {
+        let head = self.head();
+        let mut rq = self.queue();
+        (self.rules.update_curr)(&mut rq, self.sys, head.now);
+        let sleep = head.argument & DEQUEUE_SLEEP != 0;
+        let may_delay = self.kernel.may_delay(head.argument);
+        let (gone, se) = if self.se_is_curr() {
+            (rq.dequeue_curr(self.sys, sleep, may_delay), rq.curr)
+        } else {
+            let mut se = self.se();
+            (rq.dequeue_entity(self.sys, &mut se, sleep, may_delay), se)
+        };
+        let [mut policy, mut kernel] = self.entities(&se, &head.se_after);
+        policy.insert(0, ("leaves", i64::from(gone)));
+        kernel.insert(0, ("leaves", i64::from(head.result >= if self.kernel.has_levels() { 0 } else { 1 })));
+        if gone {
+            policy.push(("lag", se.vlag));
+            kernel.push(("lag", head.se_after.vlag));
+        }
+        let reason = match (gone, sleep) {
+            (false, _) => "stays queued: it owes time",
+            (true, true) => "leaves: it sleeps",
+            (true, false) => "leaves: it moves",
+        };
+        Self::answer(reason, policy, kernel)
+    }
+
+    /// The entities that wait, as the policy takes them. The queue counts as many.
+    fn waiting(&self, rq: &mut FairRq) -> Vec<Waiting> {
+        let by_deadline = self.has(Feature::EEVDF);
+        let waiting: Vec<_> = self.step.waiting.iter().map(|w| self.kernel.waiting(w, by_deadline)).collect();
+        rq.nr_waiting = waiting.len() as u32;
+        rq.leftmost = waiting.iter().map(|w| w.vruntime).min().unwrap_or(0);
+        if let Some(next) = self.step.waiting.iter().find(|w| id(w.id) == rq.next) {
+            (rq.next_deadline, rq.next_slice) = (next.deadline, next.slice);
+        }
+        waiting
+    }
+
+    /// The woken entity; what its task is counts, too, where it is its group that is compared.
+    fn woken(&self) -> Entity {
+        let mut pse = self.se();
+        if self.head().flags & (STEP_TASK_BATCH | STEP_TASK_IDLE) != 0 {
+            pse.flags |= SE_BATCH;
+        }
+        pse
+    }
+
+    fn ask_preempt(&self, rq: &mut FairRq, waiting: &[Waiting]) -> QueueDecision {
+        let pending = self.head().flags & STEP_NEED_RESCHED != 0;
+        let (wake_flags, now) = (self.head().argument, self.head().now);
+        (self.rules.wakeup_preempt_fair)(rq, self.sys, &self.woken(), waiting, wake_flags, pending, now)
+    }
+
+    /// Is the question answered before the running entity is charged?
+    fn answers_before_charge(&self, decision: &QueueDecision) -> bool {
+        match decision.reason_name() {
+            "PREEMPT_OFF" | "PREEMPT_PENDING" | "PREEMPT_IDLE_CURR" => true,
+            "PREEMPT_IDLE" | "PREEMPT_BATCH" => !self.has(Feature::WAKEUP_PICK),
+            _ => false,
+        }
+    }
+
+    pub(super) fn preempt(&self) -> Option<Answer> {
+        let head = self.head();
+        if head.curr_before.id == 0 {
+            return None;
+        }
+        let mut rq = self.queue();
+        let mut waiting = self.waiting(&mut rq);
+        let mut over = false;
+        let mut charged = rq;
+        let mut decision = self.ask_preempt(&mut charged, &waiting);
+        if !self.answers_before_charge(&decision) {
+            over = (self.rules.update_curr)(&mut rq, self.sys, head.now);
+            charged = rq;
+            decision = self.ask_preempt(&mut charged, &waiting);
+            while let Some(i) = self.picked_delayed(&decision, &waiting) {
+                self.complete(&mut rq, i, &mut waiting);
+                charged = rq;
+                decision = self.ask_preempt(&mut charged, &waiting);
+            }
+        }
+        let asked = over || decision.preempts != 0;
+        let policy = self.preempted(i64::from(asked), recorded_id(charged.next), &charged.curr);
+        let kernel = self.kernel.entity(&head.curr_after);
+        let kernel = self.preempted(self.asked(), head.after.next, &kernel);
+        Self::answer(decision.reason_text(), policy, kernel)
+    }
+
+    fn preempted(&self, asked: i64, next: i32, curr: &Entity) -> Values {
+        let mut values = vec![("switch", asked), ("buddy", next.into()), ("vruntime", curr.vruntime)];
+        if self.has(Feature::EEVDF) {
+            values.extend([("deadline", curr.deadline), ("protected until", curr.vprot)]);
+        }
+        values
+    }
+
+    /// The entity that would be picked, if it is asleep: where the pick then completes its dequeue.
+    fn picked_delayed(&self, decision: &QueueDecision, waiting: &[Waiting]) -> Option<usize> {
+        let i = usize::try_from(decision.picked).ok().filter(|_| self.has(Feature::WAKEUP_PICK))?;
+        let picked = recorded_id(waiting.get(i)?.id);
+        let recorded = self.step.waiting.iter().find(|w| w.id == picked)?;
+        (flags(recorded.flags) & SE_DELAYED != 0).then_some(i)
+    }
+
+    fn complete(&self, rq: &mut FairRq, i: usize, waiting: &mut Vec<Waiting>) {
+        let gone = waiting.remove(i);
+        let mut se = Entity {
+            vruntime: gone.vruntime,
+            weight: gone.weight,
+            id: gone.id,
+            flags: SE_ON_RQ | SE_DELAYED,
+            ..Entity::default()
+        };
+        rq.dequeue_entity(self.sys, &mut se, true, false);
+    }
+
+    pub(super) fn pick(&self) -> Option<Answer> {
+        let mut rq = self.queue();
+        let waiting = self.waiting(&mut rq);
+        let decision = (self.rules.pick_next_entity)(&rq, self.sys, &waiting);
+        Some(Answer {
+            kernel: Choice::Entity(self.head().result),
+            policy: Choice::Entity(picked(&decision)),
+            reason: decision.reason_text(),
+        })
+    }
+
+    fn charged(&self, reason: &'static str, over: Option<bool>, curr: &Entity) -> Option<Answer> {
+        let head = self.head();
+        let [mut policy, mut kernel] = self.entities(curr, &head.curr_after);
+        policy.push(("ran", curr.sum_exec_runtime as i64));
+        kernel.push(("ran", head.curr_after.sum_exec_runtime as i64));
+        if let Some(over) = over {
+            policy.insert(0, ("turn is over", i64::from(over)));
+            kernel.insert(0, ("turn is over", self.asked()));
+        }
+        Self::answer(reason, policy, kernel)
+    }
+
+    pub(super) fn charge(&self) -> Option<Answer> {
+        let mut rq = self.queue();
+        let over = (self.rules.update_curr)(&mut rq, self.sys, self.head().now);
+        self.charged(if over { "its turn is over" } else { "it goes on" }, Some(over), &rq.curr)
+    }
+
+    pub(super) fn tick(&self) -> Option<Answer> {
+        let head = self.head();
+        let mut rq = self.queue();
+        let mut over = (self.rules.update_curr)(&mut rq, self.sys, head.now);
+        let weight = self.kernel.weight(head.curr_after.weight);
+        if weight != rq.curr.weight && weight != 0 && rq.curr.weight != 0 {
+            rq.reweight_curr(self.sys, weight);
+        }
+        // a tick by hrtick is set for the moment when the turn ends
+        over |= rq.entity_tick(self.sys) || (head.argument != 0 && rq.curr.weight != 0);
+        // above its own queue it is the groups whose turns end
+        let alone = head.curr_before.depth == 0 || !self.kernel.has_levels();
+        self.charged(if over { "its turn is over" } else { "it goes on" }, alone.then_some(over), &rq.curr)
+    }
+
+    pub(super) fn yield_task(&self) -> Option<Answer> {
+        let head = self.head();
+        let mut rq = self.queue();
+        // whether anything else runs on the CPU is not seen from a group's queue
+        if rq.nr_waiting == 0 && head.curr_before.depth > 0 && self.kernel.has_levels() {
+            return None;
+        }
+        if rq.nr_waiting > 0 {
+            (self.rules.update_curr)(&mut rq, self.sys, head.now);
+        }
+        (self.rules.yield_task_fair)(&mut rq, self.sys);
+        let [policy, kernel] = self.entities(&rq.curr, &head.curr_after);
+        Self::answer("gives up its turn", policy, kernel)
+    }
+
+    pub(super) fn set_next(&self) -> Option<Answer> {
+        let head = self.head();
+        let (mut rq, mut se) = (self.queue(), self.se());
+        if head.se_before.flags & ENTITY_ON_RQ == 0 || head.curr_before.id != 0 {
+            return None;
+        }
+        let weight = self.kernel.weight(head.se_after.weight);
+        if weight != se.weight && weight != 0 {
+            rq.reweight_entity(self.sys, &mut se, weight);
+        }
+        // the kernel does not keep the extremes of slices exact, and asks for them once it is off the tree
+        (rq.min_slice, rq.max_slice) = (head.after.min_slice, head.after.max_slice);
+        rq.set_next_entity(self.sys, &se, head.now);
+        let [mut policy, mut kernel] = self.entities(&rq.curr, &head.se_after);
+        if head.argument != 0 && self.has(Feature::EEVDF) {
+            policy.push(("protected until", rq.curr.vprot));
+            kernel.push(("protected until", self.kernel.vprot(&head.se_after)));
+        }
+        Self::answer("begins to run", policy, kernel)
+    }
+
+    pub(super) fn reweight(&self) -> Option<Answer> {
+        let head = self.head();
+        let (mut rq, mut se) = (self.queue(), self.se());
+        let weight = self.kernel.weight(head.se_after.weight);
+        if weight == 0 || se.weight == 0 {
+            return None;
+        }
+        let queued = se.flags & SE_ON_RQ != 0;
+        if queued && self.kernel.has_levels() {
+            (self.rules.update_curr)(&mut rq, self.sys, head.now);
+        }
+        let se = if self.se_is_curr() {
+            rq.reweight_curr(self.sys, weight);
+            rq.curr
+        } else {
+            rq.reweight_entity(self.sys, &mut se, weight);
+            se
+        };
+        let [mut policy, mut kernel] = self.entities(&se, &head.se_after);
+        if !queued {
+            policy.push(("lag", se.vlag));
+            kernel.push(("lag", head.se_after.vlag));
+        } else if self.se_is_curr() && self.has(Feature::EEVDF) {
+            policy.push(("protected until", se.vprot));
+            kernel.push(("protected until", self.kernel.vprot(&head.se_after)));
+        }
+        Self::answer(if queued { "keeps its lag" } else { "keeps the lag that it left with" }, policy, kernel)
+    }
+}
