@@ -92,7 +92,7 @@ fn requirements_are_met_or_exit_1() {
     refused(
         &["parity", &file, "--require", "scan=1"],
         "invalid value 'scan=1' for '--require <CLASS=PERCENT>': allowed is CLASS=PERCENT, where CLASS is one of \
-         wakeup, fork, exec, balance and PERCENT 0 to 100",
+         wakeup, fork, exec, balance, queue and PERCENT 0 to 100",
     );
 }
 
