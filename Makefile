@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make demo: build, and run the first experiment.
-# make check: all tests, short runs of make parity and make faults among them.
-# make deny: licences, bans and sources of all libraries, by deny.toml.
-# make bench: the engine's speed.
-# make bindings: the Rust side of policy/, in crates/policy/src/generated.
-# make record: coreward-record, beside target/release/coreward.
-# make live: coreward-live, the sched_ext scheduler and its shadow, likewise.
-# make parity: kernels' decisions, recorded in guests, against the policy's.
-# make bench-live: the kernel's scheduler, coreward's and published ones side by side in guests.
-# make faults: what coreward's scheduler must survive on a running kernel.
-# make observe: what coreward's scheduler tells of itself, against the kernel's counters.
-# make effects: how features and tunables move migrations on a running kernel.
-# make kernels: on which of Debian's kernels coreward's scheduler loads.
-# make fidelity: published figures against simulated ones, and what carries the effects, into docs/fidelity.md.
-# make mutants: small changes of the policy that its tests have to notice.
-# make fuzz: every reader against arbitrary input, for FUZZ_SECONDS (600).
-# Each of them first sees that the tools that it needs are there (scripts/setup.sh).
+# make demo: builds, then runs the first experiment.
+# make check: runs all tests, including short runs of make parity and make faults.
+# make deny: checks the licences, bans and sources of all libraries against deny.toml.
+# make bench: measures the engine's speed.
+# make bindings: generates the Rust side of policy/ in crates/policy/src/generated.
+# make record: builds coreward-record into target/release.
+# make live: builds coreward-live, the sched_ext scheduler and the shadow, into target/release.
+# make parity: records kernels' decisions in guests and compares them with the policy's.
+# make bench-live: measures the kernel's scheduler, coreward's and published ones side by side in guests.
+# make faults: tests what coreward's scheduler must survive on a running kernel.
+# make observe: compares what coreward's scheduler reports with the kernel's counters.
+# make effects: measures how features and tunables change migrations on a running kernel.
+# make kernels: tests on which of Debian's kernels coreward's scheduler loads.
+# make fidelity: compares published figures with simulated ones, with ablations, and writes docs/fidelity.md.
+# make mutants: makes small changes to the policy, each of which its tests have to detect.
+# make fuzz: feeds arbitrary input to every reader for FUZZ_SECONDS (600).
+# Each target first makes sure that the tools it needs are installed (scripts/setup.sh).
 
 CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -56,7 +56,7 @@ bindings:
 	@sh scripts/setup.sh bindings
 	cd crates/bindings && $(CARGO) run --locked -q
 
-# The two workspaces are checked by the same deny.toml.
+# Both workspaces are checked against the same deny.toml.
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny --locked check licenses bans sources
@@ -71,7 +71,7 @@ live:
 	cd crates/live && $(CARGO) build --locked --release
 	install -D -t target/release crates/live/target/release/coreward-live
 
-# Captures are kept in the cache directory (docs/parity.md); delete them to record anew.
+# Captures are kept in the cache directory (docs/parity.md); delete them to record again.
 parity:
 	@sh scripts/setup.sh parity
 	$(CARGO) build --locked --release -p coreward
@@ -81,7 +81,7 @@ bench:
 	@sh scripts/setup.sh build
 	$(CARGO) bench --locked -p coreward-engine
 
-# The published schedulers are built once, which takes a quarter of an hour (vm/README.md).
+# The published schedulers are built only once, which takes a quarter of an hour (vm/README.md).
 bench-live: live
 	@sh scripts/setup.sh bench-live
 	$(CARGO) build --locked --release -p coreward
@@ -102,7 +102,7 @@ mutants:
 	@sh scripts/setup.sh build
 	python3 scripts/mutants.py
 
-# Seconds for all fuzz targets together.
+# The seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 600
 
 fuzz:
