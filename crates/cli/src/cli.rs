@@ -38,18 +38,18 @@ pub(crate) enum Command {
     Run(Run),
     /// Compare variants of the policy with a baseline
     Compare(Compare),
-    /// Hold published figures against the simulated ones, and score them
+    /// Compare published figures with simulated ones, and score the agreement
     Fidelity(Fidelity),
-    /// Say of the first decisions of a run what was decided, and why
+    /// Print the first decisions of a run, with the reason for each
     Explain(Explain),
-    /// Hold recorded decisions of a kernel against the policy
+    /// Compare recorded decisions of a kernel with the policy's
     Parity(Parity),
-    /// Run a command and record what the kernel decides meanwhile
+    /// Run a command and record what the kernel decides while it runs
     Record(Record),
-    /// Schedule this machine's tasks by the policy, through sched_ext
+    /// Schedule this machine with the policy, through sched_ext
     #[command(disable_help_flag = true)]
     Live(PassedOn),
-    /// Watch where this kernel places tasks, and say where the policy would have
+    /// Watch where this kernel places tasks, and show where the policy would have placed them
     #[command(disable_help_flag = true)]
     Shadow(PassedOn),
     /// Show what the running scheduler does
@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Set(PassedOn),
 }
 
-/// What another program makes sense of.
+/// Arguments that another program parses.
 #[derive(Args)]
 pub(crate) struct PassedOn {
     /// See --help
@@ -71,8 +71,8 @@ pub(crate) struct PassedOn {
     pub(crate) args: Vec<OsString>,
 }
 
-const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this host), sysfs:DIR, hwloc:FILE or a \
-     shorthand like 2n4l8c2t: nodes, LLCs a node, cores an LLC, threads a core";
+const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this machine), sysfs:DIR, hwloc:FILE or \
+     a shorthand like 2n4l8c2t: nodes, LLCs per node, cores per LLC, threads per core";
 
 #[derive(Args)]
 pub(crate) struct Machines {
@@ -101,14 +101,14 @@ pub(crate) struct Domains {
     /// Print names and flags as this kernel does
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
-    /// Take the kernel as built without CONFIG_SCHED_CLUSTER, as Debian's 6.12 for arm64 is [default: with]
+    /// Assume a kernel built without CONFIG_SCHED_CLUSTER, like Debian's 6.12 for arm64 [default: with]
     #[arg(long)]
     pub(crate) no_sched_cluster: bool,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = within(-1..=i32::MAX))]
     pub(crate) relax_domain_level: Option<i32>,
-    /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level; the CPUs
-    /// that are left over make one more partition [default: one partition]
+    /// CPUs with domains of their own, like those of an exclusive cpuset, and their relax_domain_level; the
+    /// remaining CPUs form one more partition [default: one partition]
     #[arg(long, value_name = "CPUS[:LEVEL]")]
     pub(crate) partition: Vec<Partition>,
     /// What the request means: before or after Linux 6.10 [default: as in the profile's kernel]
@@ -168,17 +168,17 @@ pub(crate) struct Simulated {
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true,
           value_parser = within(0..=u64::MAX))]
     pub(crate) seed: u64,
-    /// Part of the workload that is run, 0.000001 to 1
+    /// Fraction of the workload to run, 0.000001 to 1
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]
     pub(crate) scale: Scale,
-    /// How many task groups deep the workload runs: 0 is the root group, 3 a login session's
+    /// Nesting depth of the workload's task group: 0 is the root group, 3 that of a login session
     #[arg(long, value_name = "N", default_value_t = Settings::LOGIN_SESSION_DEPTH,
           value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: u32,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = within(-1..=i32::MAX))]
     pub(crate) relax_domain_level: Option<i32>,
-    /// CPUs with domains of their own, as an exclusive cpuset has them, and their relax_domain_level. The
+    /// CPUs with domains of their own, like those of an exclusive cpuset, and their relax_domain_level. The
     /// workload runs in the first partition given [default: one partition of all CPUs]
     #[arg(long, value_name = "CPUS[:LEVEL]")]
     pub(crate) partition: Vec<Partition>,
@@ -195,15 +195,15 @@ pub(crate) struct Run {
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the scheduler's counters to a file, as /proc/schedstat has them, from the first task to the end of the last
-    /// [default: none]
+    /// Write the scheduler's counters to a file in the format of /proc/schedstat, from the start of the first task to
+    /// the end of the last [default: none]
     #[arg(long, value_name = "F")]
     pub(crate) schedstat: Option<PathBuf>,
     /// Version of that format, 15 to 17 [default: that of the profile's kernel]
     #[arg(long, value_name = "V", value_parser = schedstat_version, requires = "schedstat")]
     pub(crate) schedstat_version: Option<Version>,
-    /// Write the domains of all CPUs to a file, with what newidle balance has cost in them, as the kernel's debugfs
-    /// has them at the end [default: none]
+    /// Write the final state of all CPUs' domains to a file, as the kernel's debugfs shows it, with the cost of
+    /// newidle balance in each [default: none]
     #[arg(long, value_name = "F")]
     pub(crate) domains: Option<PathBuf>,
     /// Write a trace for Perfetto to a file [default: none]
@@ -222,29 +222,29 @@ fn schedstat_version(text: &str) -> Result<Version, String> {
 
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// Experiment files, or directories of which all *.toml files are taken
+    /// Experiment files, or directories whose *.toml files are used
     #[arg(required = true, value_name = "EXPERIMENT.toml")]
     pub(crate) experiments: Vec<PathBuf>,
-    /// Only the cases of this label [default: all]
+    /// Run only the cases with this label [default: all]
     #[arg(long, value_name = "LABEL")]
     pub(crate) case: Vec<String>,
-    /// Runs of each side [default: as in the experiment, or 5]
+    /// Number of runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
-    /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
+    /// Number of simultaneous runs; the result does not depend on it [default: the number of CPUs of this machine]
     #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
     pub(crate) jobs: Option<u32>,
-    /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
+    /// Fraction of the workload to run, 0.000001 to 1 [default: as in the experiment, or 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,
     /// Set a cost of the machine on all sides [default: as in the experiment and the machine]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
-    /// How many task groups deep the workload runs, on all sides [default: as in the experiment, or 3]
+    /// Nesting depth of the workload's task group, on all sides [default: as in the experiment, or 3]
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
-    /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
+    /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
     #[arg(long, conflicts_with = "html")]
     pub(crate) ablations: bool,
     /// Print JSON: an object, or an array if several experiments are given [default: text]
@@ -257,23 +257,23 @@ pub(crate) struct Compare {
 
 #[derive(Args)]
 pub(crate) struct Fidelity {
-    /// Experiment files, or directories of which all *.toml files are taken; those without published figures are left out
+    /// Experiment files, or directories whose *.toml files are used; those without published figures are skipped
     #[arg(required = true, value_name = "EXPERIMENT.toml")]
     pub(crate) experiments: Vec<PathBuf>,
     /// Write the page to a file [default: standard output]
     #[arg(short, long, value_name = "F.md")]
     pub(crate) output: Option<PathBuf>,
-    /// Runs of each side [default: as in the experiment, or 5]
+    /// Number of runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
-    /// Part of the workload that is run, 0.000001 to 1 [default: as in the experiment, or 1]
+    /// Fraction of the workload to run, 0.000001 to 1 [default: as in the experiment, or 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,
-    /// Runs at a time; the result does not depend on it [default: one for each CPU of this host]
+    /// Number of simultaneous runs; the result does not depend on it [default: the number of CPUs of this machine]
     #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
     pub(crate) jobs: Option<u32>,
-    /// Also run the ablations of the experiments: which mechanism carries the effect? [default: no]
+    /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
     #[arg(long)]
     pub(crate) ablations: bool,
     /// Write JSON [default: Markdown]
@@ -285,13 +285,13 @@ pub(crate) struct Fidelity {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) simulated: Simulated,
-    /// Only placements of this task [default: every decision]
+    /// Print only placements of this task [default: every decision]
     #[arg(long, value_name = "N", value_parser = within(1..=i32::MAX))]
     pub(crate) pid: Option<i32>,
-    /// Only decisions that this CPU made or that are about it [default: every decision]
+    /// Print only decisions that this CPU made or that concern it [default: every decision]
     #[arg(long, value_name = "C", value_parser = within(0..=MAX_CPUS as u32 - 1))]
     pub(crate) cpu: Option<u32>,
-    /// How many
+    /// Number of decisions to print
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = within(1u32..=1_000_000))]
     pub(crate) first: u32,
     /// Print JSON [default: text]
@@ -310,38 +310,38 @@ pub(crate) struct Parity {
     /// Print decisions one by one instead of the table [default: the table]
     #[arg(long, value_name = "WHICH", conflicts_with_all = ["explain", "require", "sched_feat", "set"])]
     pub(crate) list: Option<Listed>,
-    /// Show one decision of one file step by step: its number, as --list has it [default: the table]
+    /// Show one decision of one file step by step, by its number in --list [default: the table]
     #[arg(long, value_name = "N", value_parser = within(1u64..=u64::MAX),
           conflicts_with_all = ["require", "sched_feat", "set"])]
     pub(crate) explain: Option<u64>,
-    /// Exit with status 1 if less of the stable decisions agree, as in wakeup=99.9,fork=99,exec=99,balance=95
+    /// Exit with status 1 if fewer stable decisions agree, for example wakeup=99.9,fork=99,exec=99,balance=95
     /// [default: no requirement]
     #[arg(long, value_name = "CLASS=PERCENT", value_delimiter = ',')]
     pub(crate) require: Vec<Requirement>,
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten, next_help_heading = "What if the policy were set otherwise")]
+    #[command(flatten, next_help_heading = "What if the policy had other settings")]
     pub(crate) what_if: Options,
 }
 
 /// Which decisions are listed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Listed {
-    /// Those in which the kernel and the policy differ
+    /// Decisions in which the kernel and the policy differ
     Disagreements,
-    /// Those whose inputs changed meanwhile
+    /// Decisions whose inputs changed while they were made
     Unstable,
-    /// All of them
+    /// All decisions
     All,
 }
 
 #[derive(Args)]
 pub(crate) struct Record {
-    /// Record where tasks are placed and what is balanced [default: no]
+    /// Record placements and balances [default: no]
     #[arg(long)]
     pub(crate) decisions: bool,
-    /// Record what becomes of each CPU's queue instead: who is picked, who preempts whom, when a turn ends [default: no]
+    /// Record the changes of each CPU's queue instead: picks, preemptions, ends of turns [default: no]
     #[arg(long, conflicts_with = "decisions")]
     pub(crate) queue: bool,
     /// The file to write
@@ -350,10 +350,10 @@ pub(crate) struct Record {
     /// Size of the ring buffer in MiB, a power of two
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = within(1u32..=1024))]
     pub(crate) buffer: u32,
-    /// Stop recording, not the command, after so many decisions [default: no limit]
+    /// Stop recording, but not the command, after this many decisions [default: no limit]
     #[arg(long, value_name = "N", value_parser = within(1u64..=u64::MAX))]
     pub(crate) limit: Option<u64>,
-    /// The command to run meanwhile, with its arguments
+    /// The command to run, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

@@ -19,17 +19,17 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Schedule this machine's tasks by the policy, through sched_ext
+    /// Schedule this machine with the policy, through sched_ext
     Live(Live),
-    /// Watch where this kernel places tasks, and say where the policy would have
+    /// Watch where this kernel places tasks, and show where the policy would have placed them
     Shadow(shadow::Shadow),
-    /// Show what the scheduler that runs does
+    /// Show what the running scheduler does
     Top(Top),
-    /// Print the settings of the policy that runs
+    /// Print the settings of the running scheduler
     Get(Get),
-    /// Change settings of the policy that runs
+    /// Change settings of the running scheduler
     Set(Set),
-    /// Take recorded decisions again, natively and in BPF, and see that both are the same
+    /// Repeat recorded decisions natively and in BPF, and compare the two
     Parity(parity::Parity),
 }
 
@@ -47,29 +47,29 @@ pub(crate) struct Policy {
 pub(crate) struct Live {
     #[command(flatten)]
     pub(crate) policy: Policy,
-    /// Schedule only tasks of the class SCHED_EXT [default: all but those of real-time classes]
+    /// Schedule only tasks of policy SCHED_EXT [default: all but those of real-time classes]
     #[arg(long)]
     pub(crate) partial: bool,
-    /// Print a line of what was counted each so many seconds [default: never]
+    /// Print a line of counters at this interval, in seconds [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = within(1u64..=86_400))]
     pub(crate) stats: Option<u64>,
-    /// Serve what was counted as OpenMetrics on http://127.0.0.1:PORT/metrics [default: not]
+    /// Serve the counters as OpenMetrics on http://127.0.0.1:PORT/metrics [default: not]
     #[arg(long, value_name = "PORT", value_parser = within(1u16..=u16::MAX))]
     pub(crate) metrics: Option<u16>,
-    /// Print what the kernel's verifier says of the programs [default: only if it refuses one]
+    /// Print the output of the kernel's verifier [default: only if it refuses a program]
     #[arg(long)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct Top {
-    /// What an interval is
+    /// Length of an interval
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     pub(crate) interval: f64,
-    /// Print one interval and end
+    /// Print one interval and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Likewise, as one line of JSON
+    /// Print one interval as a line of JSON and exit
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -2,10 +2,10 @@
 
 use coreward_policy::{Assignment, Changes};
 
-/// What a user changes of a policy, on any command line.
+/// The changes that a user makes to a policy, on any command line.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Switch a feature on, or off with NO_ before its name; may be repeated [default: as in the profile, or in the
+    /// Switch a feature on, or off by prefixing NO_ to its name; may be repeated [default: as in the profile, or in the
     /// file]
     #[arg(long, value_name = "NAME|NO_NAME")]
     pub sched_feat: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The changes that they ask for.
+    /// The changes that the options ask for.
     ///
     /// # Errors
     /// A name is unknown, or a value out of its range; the message begins with the option.
@@ -36,7 +36,7 @@ impl Options {
         self.sched_feat.iter().cloned().chain(set)
     }
 
-    /// Does the user change nothing?
+    /// Whether the user changes nothing.
     pub fn is_empty(&self) -> bool {
         self.sched_feat.is_empty() && self.set.is_empty()
     }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use coreward_state::Options;
 
-/// What decisions are told apart by.
+/// How decisions are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     /// The name of the task that is placed.
@@ -31,7 +31,7 @@ pub(crate) struct Shadow {
     pub(crate) profile: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// Stop after so many seconds [default: when interrupted]
+    /// Stop after this many seconds [default: when interrupted]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
     /// Also count by the command or the cgroup of the task that is placed
@@ -40,7 +40,7 @@ pub(crate) struct Shadow {
     /// Print one JSON object at the end instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what the kernel's verifier says of the programs [default: only if it refuses one]
+    /// Print the output of the kernel's verifier [default: only if it refuses a program]
     #[arg(long)]
     pub(crate) verbose: bool,
 }
