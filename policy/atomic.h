@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What several CPUs may change at once on a running kernel. A native host has
- * one thread, so there the same is a plain assignment. Each change returns what
- * was there before.
+ * Changes of data that several CPUs may change at once on a running kernel. A native
+ * host has a single thread, so a plain assignment does the same there. Each function
+ * returns the old value.
  */
 #ifndef CW_ATOMIC_H
 #define CW_ATOMIC_H

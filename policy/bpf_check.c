@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Every entry point of the policy as a BPF program, to see that it compiles as one. */
+/* Every entry point of the policy as a BPF program, which shows that it compiles as one. */
 #include "track/upkeep.h"
 #include "wakeup/wakeup.h"
 

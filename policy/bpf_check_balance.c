@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Every entry point of balancing as a BPF program, to see that it compiles as one. */
+/* Every entry point of balancing as a BPF program, which shows that it compiles as one. */
 #include "balance/loop.h"
 #include "balance/nohz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The policy as a native library: one exported symbol for each entry point.
- * crates/policy has this header's structures, constants and functions from
- * `make bindings`.
+ * `make bindings` generates the structures, constants and functions of
+ * crates/policy from this header.
  */
 #ifndef CW_NATIVE_H
 #define CW_NATIVE_H

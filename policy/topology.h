@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Walking sched domains and groups, and which caches two CPUs share. */
+/* Walks over sched domains and groups; which caches two CPUs share. */
 #ifndef CW_TOPOLOGY_H
 #define CW_TOPOLOGY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What placement reads of CPUs and tasks: idleness, load, utilisation,
- * capacity. Reads only; pelt.h keeps the averages.
+ * What placement reads of CPUs and tasks: idleness, load, utilisation, capacity. Nothing
+ * here writes; pelt.h keeps the averages.
  */
 #ifndef CW_UTIL_H
 #define CW_UTIL_H

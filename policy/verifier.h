@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel's BPF verifier has to be told; nothing in native builds.
+ * What the kernel's BPF verifier has to be told; empty in native builds.
  *
- * It follows every path through a program, and a loop until its state repeats.
- * So a loop has may_loop() in its condition, which lets the verifier forget
- * values that changed from one turn to the next (Linux 6.9; the kernel ends a
- * loop that turns more than 8 million times). A value that it must not follow
- * is made unknown(). A function that is called from many paths is a CW_GLOBAL:
- * it is verified once, for whatever arguments its types allow, which is why it
- * must not read pointers out of the memory that it is passed.
+ * The verifier follows every path through a program, and a loop until its state repeats.
+ * A loop therefore has may_loop() in its condition, which lets the verifier forget values
+ * that changed from one iteration to the next (Linux 6.9; the kernel ends a loop after
+ * more than 8 million iterations). A value that the verifier must not follow is made
+ * unknown(). A function that is called from many paths is a CW_GLOBAL: it is verified
+ * once, for any arguments that its types allow. For that reason it must not read pointers
+ * from the memory that it is passed.
  */
 #ifndef CW_VERIFIER_H
 #define CW_VERIFIER_H

@@ -3,8 +3,8 @@
  * The policy's state on a running kernel.
  *
  * User space fills in `sys` before the programs start: CPUs, caches, domains,
- * groups, features, tunables. From then on it follows what tasks do, by the
- * functions of track/upkeep.h and those below.
+ * groups, features, tunables. From then on, the functions of track/upkeep.h and
+ * those below keep it current as tasks run.
  */
 #ifndef CW_HOST_BPF_H
 #define CW_HOST_BPF_H

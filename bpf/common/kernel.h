@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few kernel structures and members that the capture reads. Their offsets
- * come from the running kernel's BTF when the programs are loaded; names that
- * changed stand in structures with a suffix, which the loader ignores.
+ * The few kernel structures and members that the programs read. Their offsets come
+ * from the running kernel's BTF when the programs are loaded. A structure whose
+ * members have other names in some kernels has variants with a suffix, which the
+ * loader ignores.
  */
 #ifndef CAPTURE_KERNEL_H
 #define CAPTURE_KERNEL_H

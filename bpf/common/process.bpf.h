@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last-level cache that each process prefers: what policy/track/process.h has to be
- * told of processes and their threads, on machines with more than one such cache.
- * A process is kept from its second thread on, where the host says: by
- * find_process() and new_process(), which are defined before this is included and
- * give NULL if it is not there, or there is no memory.
+ * The last-level cache that each process prefers, on machines with more than one
+ * such cache. These functions report processes and their threads to
+ * policy/track/process.h. A process is tracked from its second thread on. The
+ * program that includes this file stores the processes: it defines find_process()
+ * and new_process() first, which return NULL if the process is not there or no
+ * memory is left.
  */
 #ifndef CW_PROCESS_BPF_H
 #define CW_PROCESS_BPF_H

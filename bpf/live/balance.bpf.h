@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Moving tasks between dispatch queues. The policy leads through the balance, names the
- * source and says of each of its waiting tasks whether it goes (policy/balance/loop.h);
- * this offers them in the order of the queue and moves those that go.
+ * Moving tasks between dispatch queues. The policy drives the balance: it names the
+ * source and decides for each waiting task whether to move it (policy/balance/loop.h).
+ * The functions here offer it the tasks in the order of the queue and move those that
+ * it takes.
  *
- * Who pulls holds the runqueue lock of its own CPU, not that of the task. So a
- * task may have run elsewhere, or sleep, when it is to be moved: then it is not
- * moved, and only if it is, is it accounted.
+ * A CPU that pulls holds its own runqueue lock, but not the lock of the task's
+ * runqueue. The task may therefore have run elsewhere, or gone to sleep, before it is
+ * moved. In that case it is not moved, and only a task that was moved is accounted.
  */
 #ifndef CW_BALANCE_BPF_H
 #define CW_BALANCE_BPF_H

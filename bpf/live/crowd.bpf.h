@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What turns by weights and deadlines alone would break where very many wait:
- * threads of the kernel that all others depend on, tasks that are owed next to
- * nothing, for which sched_ext's watchdog would end the scheduler, and readers of
- * RCU.
+ * What has to run when very many tasks wait, although its weight and deadline alone
+ * would make it wait too long: kernel threads that everything else depends on, tasks
+ * that are owed next to nothing (sched_ext's watchdog would end the scheduler for
+ * them), and readers of RCU.
  */
 #ifndef CW_CROWD_BPF_H
 #define CW_CROWD_BPF_H

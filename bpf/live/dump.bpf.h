@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the scheduler adds to sched_ext's dump, which the kernel makes when it
- * ends a scheduler for a fault, and when SysRq-D asks for one.
+ * What the scheduler adds to sched_ext's dump. The kernel makes a dump when it ends a
+ * scheduler because of a fault, and when SysRq-D asks for one.
  *
- * V and the virtual times of a queue are relative to each other only. What the
- * running task has been charged for is in its CPU's line, not yet in its own.
+ * V and the virtual times of one queue are comparable only with each other. The time
+ * that the running task has been charged for is in the line of its CPU, not yet in
+ * its own line.
  */
 #ifndef CW_DUMP_BPF_H
 #define CW_DUMP_BPF_H

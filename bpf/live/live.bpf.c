@@ -2,10 +2,10 @@
 /*
  * The policy as a sched_ext scheduler.
  *
- * Where a task goes when it wakes, forks or is pulled, policy/ decides, on the
- * state that host.bpf.h keeps. When it runs there, EEVDF decides (queue.bpf.h):
- * each CPU has a dispatch queue of its own, in order of virtual deadlines. A
- * task that finds its CPU idle goes there without a queue.
+ * policy/ decides where a task goes when it wakes, forks or is pulled, on the state
+ * that host.bpf.h keeps. EEVDF decides when it runs there (queue.bpf.h): each CPU has
+ * a dispatch queue of its own, ordered by virtual deadline. A task that finds its CPU
+ * idle goes there directly, without being queued.
  */
 #include "scx.bpf.h"
 #include "common/host.bpf.h"

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The policy's queue (policy/queue/), EEVDF's, as a host of sched_ext needs it. The tasks
- * themselves wait in one dispatch queue for each CPU, in order of their virtual deadlines.
+ * The policy's EEVDF queue (policy/queue/), as a sched_ext scheduler needs it. The
+ * tasks themselves wait in one dispatch queue for each CPU, ordered by virtual
+ * deadline.
  *
- * The sums of those that wait may be changed by CPUs that take a task off without a lock.
- * So virtual time is counted from an origin that moves to V only while nothing waits;
- * the sums have room for 19 hours of virtual time without such a moment.
+ * A CPU that takes a task off another queue changes the sums of the waiting tasks
+ * without a lock. Virtual time is therefore counted from an origin that moves to V
+ * only while nothing waits; between two such moments, the sums have room for 19 hours
+ * of virtual time.
  *
- * CPUs have virtual times of their own, which may be minutes apart. So a task's
- * place in them is changed only under the lock of the runqueue that it is on. Who
- * pulls a task takes it off the sums and no more: the CPU that runs it places it.
+ * Each CPU has its own virtual time, and those of two CPUs may be minutes apart. A
+ * task's place in virtual time is therefore changed only under the lock of the
+ * runqueue that it is on. A CPU that pulls a task only takes it off the sums; the CPU
+ * that runs the task places it.
  */
 #ifndef CW_QUEUE_BPF_H
 #define CW_QUEUE_BPF_H

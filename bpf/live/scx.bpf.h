@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel's types and sched_ext's interface, before the policy.
+ * The kernel's types and sched_ext's interface, included before the policy.
  *
- * The policy calls things as the kernel does, and vmlinux.h has the enumerators
- * of the kernel that it was made of, whose values are not always the policy's:
- * from here on these names are the policy's own.
+ * The policy uses the kernel's names. vmlinux.h has the enumerators of the kernel that
+ * it was generated from, and their values are not always the policy's. From here on,
+ * these names are the policy's own.
  */
 #ifndef CW_SCX_BPF_H
 #define CW_SCX_BPF_H

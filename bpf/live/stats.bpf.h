@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What each CPU did: counters that user space reads and adds up.
+ * Counters of what each CPU did. User space reads them and adds them up.
  *
- * Each CPU counts what it does itself, with interrupts off, so that nothing has
- * to be atomic.
+ * Each CPU changes only its own counters, with interrupts off, so nothing has to be
+ * atomic.
  */
 #ifndef CW_STATS_BPF_H
 #define CW_STATS_BPF_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records what the fair class of a running kernel decides, and the state that
- * it decides on: where a task is placed (wakeup, fork, exec), which group a
- * balance finds the busiest, and from which CPU it pulls; or what becomes of
- * each CPU's queue (step.bpf.h).
+ * Records what the fair class of a running kernel decides, and the state that each
+ * decision is based on: where a task is placed (wakeup, fork, exec), which group a
+ * balance considers the busiest, and which CPU it pulls from. Alternatively, records
+ * the changes of each CPU's queue (step.bpf.h).
  *
- * State is read on entry and again on return, because other CPUs go on
- * meanwhile: a decision whose inputs changed under it cannot be repeated.
- * Nothing here changes what the kernel does.
+ * State is read on entry to the kernel's function and again on return, because other
+ * CPUs keep running in between: a decision whose inputs changed meanwhile cannot be
+ * repeated. Nothing here changes what the kernel does.
  */
 #include "capture.h"
 /* after the integer types */

@@ -3,10 +3,11 @@
  * The capture file: what a kernel decided, and the state that it decided on.
  * docs/capture.md describes it; crates/parity reads it.
  *
- * A header, then frames; the last is CAPTURE_END. A frame is a struct capture_frame
- * and `length` bytes of payload, whose CRC-32 (that of zlib) is in the frame. All integers are
- * little-endian; structures have no holes; lengths are multiples of 8.
- * CPU sets are `mask_words` words of 64 bits, as many as the host's CPUs need.
+ * A file is a header and frames; the last frame is CAPTURE_END. A frame is a struct
+ * capture_frame and `length` bytes of payload, whose CRC-32 (as in zlib) is in the
+ * frame. All integers are little-endian, structures have no holes, and lengths are
+ * multiples of 8. A CPU set is `mask_words` words of 64 bits, as many as the CPUs of
+ * the recorded machine need.
  */
 #ifndef CAPTURE_H
 #define CAPTURE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a queue of the fair class consists of, under all names that kernels have
- * for it: a member that the running kernel lacks is not there for
- * bpf_core_field_exists(). Beside common/kernel.h, which has what others read.
+ * The members of a fair-class queue, under every name that kernels have for them. For
+ * a member that the running kernel lacks, bpf_core_field_exists() is false. The
+ * members that other programs read, too, are in common/kernel.h.
  */
 #ifndef CAPTURE_FAIR_H
 #define CAPTURE_FAIR_H

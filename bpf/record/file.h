@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Writing a capture: frames with checksums, and a name that appears only when the file is whole. */
+/* Writing a capture: frames with checksums. The file gets its name only when it is complete. */
 #ifndef CAPTURE_FILE_H
 #define CAPTURE_FILE_H
 

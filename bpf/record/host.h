@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What user space knows of the machine: /proc, /sys, debugfs. */
+/* What user space knows about the recorded machine: /proc, /sys, debugfs. */
 #ifndef CAPTURE_HOST_H
 #define CAPTURE_HOST_H
 

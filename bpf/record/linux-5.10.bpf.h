@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What programs have to do otherwise on 5.10: the types of per-CPU variables
- * are not in its BTF, and it has no bpf_loop().
+ * What the programs have to do differently on 5.10: its BTF has no types for per-CPU
+ * variables, and it has no bpf_loop().
  */
 #ifndef LINUX_5_10_BPF_H
 #define LINUX_5_10_BPF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * coreward-record: runs a command and writes what the kernel's fair class
- * decided meanwhile, with the state it decided on, to a capture file.
+ * coreward-record: runs a command and writes to a capture file what the kernel's fair
+ * class decided while it ran, with the state that each decision was based on.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

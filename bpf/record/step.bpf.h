@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records what the fair class does with the queue of a CPU: each program pair
- * stands for one function of the kernel, and reads the queue and the entity
- * before and after it. All of them run under the queue's lock, with interrupts
- * off, so nothing changes in between but by that function.
+ * Records what the fair class does with a CPU's queue. Each pair of programs belongs to
+ * one function of the kernel, and reads the queue and the entity before and after it.
+ * All programs run under the queue's lock with interrupts off, so only that function
+ * changes anything in between.
  */
 #ifndef CAPTURE_STEP_BPF_H
 #define CAPTURE_STEP_BPF_H

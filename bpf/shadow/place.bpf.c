@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The policy's decisions as programs to be run by hand (BPF_PROG_RUN): user space
- * puts the state and the question into the variables below, runs a program, and
- * finds there what was decided and what the policy has written to the state. That
- * tells whether the policy decides the same in BPF as in a native build.
+ * The policy's decisions as programs to be run by hand (BPF_PROG_RUN). User space
+ * writes the state and the question to the variables below and runs a program. It then
+ * reads from them what was decided and what the policy wrote to the state. The result
+ * shows whether the policy decides in BPF as it does in a native build.
  */
 #include "balance/balance.h"
 #include "wakeup/wakeup.h"

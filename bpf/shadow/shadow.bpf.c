@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs the policy beside the fair class of a running kernel, and compares.
+ * Runs the policy beside the fair class of a running kernel and compares the two.
  *
- * The picture of the machine that the policy decides on is kept from the sched
- * tracepoints alone (host.bpf.h): they are there on every kernel with BTF. The
- * policy is asked when the kernel is about to place a task (sched_waking,
- * sched_process_fork, an exec), and what the kernel chose is known when the task
- * is queued (sched_wakeup, sched_wakeup_new) or has moved. Nothing here changes
- * what the kernel does.
+ * The state that the policy decides on is maintained from the sched tracepoints alone
+ * (host.bpf.h), because every kernel with BTF has them. The policy is asked when the
+ * kernel is about to place a task (sched_waking, sched_process_fork, an exec). The
+ * kernel's choice is known when the task is queued (sched_wakeup, sched_wakeup_new) or
+ * has moved. Nothing here changes what the kernel does.
  */
 #include "shadow.h"
 /* after the integer types */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the programs of shadow.bpf.c and their user space share. */
+/* The data that the programs of shadow.bpf.c share with user space. */
 #ifndef SHADOW_H
 #define SHADOW_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What ticks and balances keep current in the kernel, and no event tells: the
- * averages of a CPU whose task just runs or that idles, the limit of scans, and
- * how busy LLCs are. All are brought up to date before a decision if they are old.
+ * State that the kernel's ticks and balances keep current and that no event reports:
+ * the averages of a CPU whose task keeps running or that idles, the limit of scans,
+ * and how busy LLCs are. Each is brought up to date before a decision if it is old.
  *
- * That is done without the runqueue's lock. Should its own CPU do the same at
- * the same moment, a part of a period may count twice; that decays.
+ * This is done without the runqueue's lock. If the CPU itself does the same at the
+ * same moment, part of a period may count twice; the error decays.
  */
 #ifndef CW_STALE_BPF_H
 #define CW_STALE_BPF_H

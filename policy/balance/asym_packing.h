@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Asymmetric packing: in domains with SD_ASYM_PACKING tasks prefer some CPUs to
- * others. The preference is the kernel's default (arch_asym_cpu_priority() that
- * no architecture overrides): the lower the number, the better the CPU.
+ * Asymmetric packing: in domains with SD_ASYM_PACKING, tasks prefer some CPUs to
+ * others. The preference is the kernel's default, an arch_asym_cpu_priority() that no
+ * architecture overrides: the lower the number, the better the CPU.
  */
 #ifndef CW_ASYM_PACKING_H
 #define CW_ASYM_PACKING_H

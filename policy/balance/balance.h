@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a CPU that balances one of its domains pulls tasks from: is it the one
- * to balance, which group is the busiest, which of its CPUs. The first half of
- * the kernel's sched_balance_rq(); detach.h is the second, outcome.h the end.
+ * Where a CPU that balances one of its domains pulls tasks from: whether it is the one
+ * to balance, which group is the busiest, and which of the group's CPUs is. This is the
+ * first half of the kernel's sched_balance_rq(); detach.h is the second half and
+ * outcome.h the end.
  */
 #ifndef CW_BALANCE_H
 #define CW_BALANCE_H

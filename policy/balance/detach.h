@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which tasks of the source go: the kernel's detach_tasks(), one task a step,
- * and what follows when affinity is in the way.
+ * Which tasks of the source move: the kernel's detach_tasks(), one task per step, and
+ * what follows when affinity prevents a move.
  *
  * Not modelled: the node that a task prefers under NUMA balancing, which only the
- * choice of the source heeds; bandwidth throttling and core scheduling, which are
+ * choice of the source considers; bandwidth throttling and core scheduling, which are
  * off in a default kernel's root group.
  */
 #ifndef CW_DETACH_H

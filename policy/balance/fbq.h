@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Between NUMA nodes tasks that are on the node that they prefer are moved last:
- * a group is classified by its tasks, and then only those of its queues are a
- * source that are of this type or a better one. Without NUMA balancing no task
- * prefers a node, and everything is regular.
+ * Between NUMA nodes, tasks on their preferred node are moved last. A group is
+ * classified by its tasks, and a queue of it can be the source only if it is of this
+ * type or a better one. Without NUMA balancing, no task prefers a node, and everything
+ * is regular.
  */
 #ifndef CW_FBQ_H
 #define CW_FBQ_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the statistics of a domain: is there an imbalance that is worth moving
- * tasks for, in which unit, and how much of it.
+ * Whether the statistics of a domain show an imbalance that is worth moving tasks for,
+ * in which unit, and how much to move.
  */
 #ifndef CW_IMBALANCE_H
 #define CW_IMBALANCE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One attempt to balance one domain: what was asked, what was found, and how
- * far the moving of tasks has come. The kernel's struct lb_env.
+ * One attempt to balance one domain, like the kernel's struct lb_env: the request, the
+ * findings, and the progress of moving tasks.
  *
- * It lasts from balance_begin() to balance_done(); loop.h says what comes between.
+ * It lasts from balance_begin() to balance_done(); loop.h says what happens in between.
  */
 #ifndef CW_LB_ENV_H
 #define CW_LB_ENV_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Statistics of a domain for balancing: each group's sums, what kind of group
- * that makes it, and which group is the busiest.
+ * Statistics of a domain for balancing: the sums of each group, the type of group that
+ * follows from them, and the busiest group.
  */
 #ifndef CW_LB_STATS_H
 #define CW_LB_STATS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SCHED_CACHE, the balancer's part of it: tasks that prefer the LLC of the CPU
- * that balances are moved there, as long as that does not crowd the LLC, and
- * those that prefer another one stay there, as long as it is not crowded.
+ * The balancer's part of SCHED_CACHE. Tasks that prefer the LLC of the balancing CPU are
+ * moved there, as long as that does not crowd the LLC. Tasks that prefer another LLC
+ * stay there, as long as it is not crowded.
  *
- * The figures are the kernel's defaults: an LLC is busy from 50 % of its
- * capacity on (75 % without SMT), and much busier than another if by more than
- * 20 % (Linux 7.3, debugfs sched/llc_balancing/overaggr_pct and imb_pct).
+ * The figures are the kernel's defaults: an LLC is busy from 50 % of its capacity on
+ * (75 % without SMT), and much busier than another if the difference exceeds 20 %
+ * (Linux 7.3, debugfs sched/llc_balancing/overaggr_pct and imb_pct).
  */
 #ifndef CW_LLC_BALANCE_H
 #define CW_LLC_BALANCE_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A CPU balances: which step follows which, from the walk up its domains down to the
+ * The sequence of steps by which a CPU balances, from the walk up its domains down to the
  * tasks that are moved. The host starts a newidle or a periodic balance and does what
- * each step asks of it until there is none left:
+ * each step asks of it until none is left:
  *
  *	lb_newidle(sys, lb, cpu, now, random); or lb_periodic(sys, lb, cpu, idle, now);
  *	while ((step = lb_next(sys, lb)) != CW_LB_DONE)
  *		...
  *
- * It has the CPU's state in between, so it is to be one for each CPU that balances at
- * a time. A host in BPF could not be called back.
+ * struct cw_lb holds the progress between steps, so each CPU that balances needs one of
+ * its own. Callbacks would be simpler, but a host in BPF cannot be called back.
  */
 #ifndef CW_LOOP_H
 #define CW_LOOP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Misfit: on machines with CPUs of different capacity, a task that its CPU is
- * too small for marks the CPU, so that a bigger one pulls the task.
+ * Misfit: on machines whose CPUs differ in capacity, a task that is too big for its CPU
+ * marks the CPU, so that a bigger one pulls the task.
  */
 #ifndef CW_MISFIT_H
 #define CW_MISFIT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Newidle balance: a CPU that runs out of work looks for some, domain by domain
- * upwards, as long as its usual idle time is longer than what the search costs.
- * loop.h says how the steps follow each other. The cost of the first domain includes
- * bringing the CPU's own averages up to date, as the kernel's clock does.
+ * Newidle balance: a CPU that runs out of work searches for some, from its lowest domain
+ * upwards, as long as its average idle time is longer than the cost of the search.
+ * loop.h gives the sequence of steps. The cost of the first domain includes bringing the
+ * CPU's own averages up to date, as it does by the kernel's clock.
  */
 #ifndef CW_NEWIDLE_H
 #define CW_NEWIDLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Idle load balancing: CPUs whose tick is stopped do not balance themselves, so
- * a busy CPU's tick asks one of them to do it for all.
+ * Idle load balancing: CPUs whose tick is stopped do not balance themselves, so the tick
+ * of a busy CPU asks one of them to balance for all.
  */
 #ifndef CW_NOHZ_H
 #define CW_NOHZ_H

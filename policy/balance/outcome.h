@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a domain learns from an attempt to balance it: how often it has failed,
- * how long to wait before the next, and whether to push the source's running
- * task away (active balance).
+ * What a domain learns from an attempt to balance it: how often balancing has failed, how
+ * long to wait before the next attempt, and whether to push the source's running task
+ * away (active balance).
  */
 #ifndef CW_OUTCOME_H
 #define CW_OUTCOME_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Periodic balance: when is a domain due, and the walk of a CPU up its domains
- * from the tick, or by the idle load balancer on its behalf.
- * loop.h says how the steps follow each other.
+ * Periodic balance: when a domain is due, and a CPU's walk up its domains, from the tick
+ * or by the idle load balancer on its behalf. loop.h gives the sequence of steps.
  */
 #ifndef CW_PERIODIC_H
 #define CW_PERIODIC_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Buddies: entities that are preferred, or passed over, at the next pick. */
+/* Buddies: entities that the next pick prefers or passes over. */
 #ifndef CW_BUDDIES_H
 #define CW_BUDDIES_H
 

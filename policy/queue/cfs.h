@@ -2,12 +2,11 @@
 /*
  * The completely fair scheduler: the fair class's queue until 6.5.
  *
- * The entity whose vruntime is behind all others runs next. A sleeper comes back a
- * little behind the others, and preempts the running entity if that is ahead of it by
- * more than the wakeup granularity; the running entity's turn ends at a tick. Two
- * buddies are preferred to the entity that is farthest behind, and one is passed over,
- * as long as that puts nobody back by more than the wakeup granularity.
- * (kernel/sched/fair.c, 4.8 to 6.5)
+ * The entity with the least vruntime runs next. A sleeper returns a little behind the
+ * others, and preempts the running entity if that is ahead of it by more than the wakeup
+ * granularity. The running entity's turn ends at a tick. Two buddies are preferred to the
+ * entity with the least vruntime, and one is passed over, as long as this puts no entity
+ * back by more than the wakeup granularity. (kernel/sched/fair.c, 4.8 to 6.5)
  */
 #ifndef CW_CFS_H
 #define CW_CFS_H

@@ -2,11 +2,11 @@
 /*
  * Earliest eligible virtual deadline first: the fair class's queue since 6.6.
  *
- * An entity asks for a slice at a time. Its virtual deadline is the vruntime at
- * which that request is served, and of the eligible entities (lag.h) the one with
- * the earliest deadline runs. While it runs it is protected for a while, so that
- * not each wakeup takes the CPU from it (RUN_TO_PARITY): up to its deadline, or,
- * where others ask for shorter slices, less. (kernel/sched/fair.c)
+ * An entity requests one slice at a time. Its virtual deadline is the vruntime at which
+ * that request is served. Of the eligible entities (lag.h), the one with the earliest
+ * deadline runs. The running entity is protected for a while, so that not every wakeup
+ * takes the CPU from it (RUN_TO_PARITY): up to its deadline, or for less time if others
+ * request shorter slices. (kernel/sched/fair.c)
  */
 #ifndef CW_EEVDF_H
 #define CW_EEVDF_H

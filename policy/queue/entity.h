@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An entity of the fair class, one CPU's queue of them, and virtual time.
+ * An entity of the fair class, one CPU's queue of entities, and virtual time.
  *
- * Each entity has a virtual time, vruntime, that runs at 1024 / weight of real
- * time while the entity runs, so that entities that keep level with each other
- * have shared the CPU by their weights. (kernel/sched/fair.c)
+ * Each entity has a virtual time, vruntime, that advances at 1024 / weight of real time
+ * while the entity runs. Entities whose vruntimes stay level have shared the CPU in
+ * proportion to their weights. (kernel/sched/fair.c)
  *
- * A host keeps the waiting entities in order (entity_order()); what the
- * functions of this folder need of them stands in struct cw_fair_rq as sums, and
- * in struct cw_waiting where they have to choose. The running entity is not
- * among them: cw_fair_rq.curr is it while it runs.
+ * A host keeps the waiting entities in order (entity_order()). The functions of this
+ * folder get what they need to know about them as sums in struct cw_fair_rq and, where
+ * they have to choose among them, as an array of struct cw_waiting. The running entity is
+ * not among them; it is cw_fair_rq.curr while it runs.
  */
 #ifndef CW_ENTITY_H
 #define CW_ENTITY_H

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fair class's queue, whichever discipline it has: what is done at each step of
- * an entity's life. For a host, which keeps a store of those that wait, and their sums by
- * __enqueue_entity() and __dequeue_entity():
+ * The fair class's queue, for either discipline: what happens at each step of an entity's
+ * life. The host keeps a store of the waiting entities, and their sums by
+ * __enqueue_entity() and __dequeue_entity(). It calls:
  *
- *	task_fork_fair()	a new task, on its parent's CPU, before it is placed
- *	migrate_task_rq_fair()	a sleeper will come to another queue
- *	enqueue_entity()	an entity comes; then it goes to the sums and the store
- *	dequeue_entity()	one goes, or goes to sleep; then it leaves the sums and the store,
- *				unless the answer is false: its dequeue is delayed
- *	set_next_entity()	one has left them to run
- *	put_prev_entity()	the running one is switched out, back to them if CW_SE_ON_RQ
- *	update_curr()		before anything else at a moment: charges the running one
+ *	task_fork_fair()	for a new task, on its parent's CPU, before it is placed
+ *	migrate_task_rq_fair()	when a sleeper is about to come to another queue
+ *	enqueue_entity()	when an entity comes; it then enters the sums and the store
+ *	dequeue_entity()	when an entity leaves or goes to sleep; it then leaves the sums
+ *				and the store, unless the function returns false: its dequeue
+ *				is delayed
+ *	set_next_entity()	when an entity has left them to run
+ *	put_prev_entity()	when the running entity is switched out; with CW_SE_ON_RQ it
+ *				returns to them
+ *	update_curr()		before anything else at a moment: charges the running entity
  *	entity_tick()		at the tick
- *	wakeup_preempt_fair()	after enqueue_entity(): does it run at once?
- *	pick_next_entity()	who runs next
- *	yield_task_fair()	sched_yield
+ *	wakeup_preempt_fair()	after enqueue_entity(): does the entity run at once?
+ *	pick_next_entity()	for the entity to run next
+ *	yield_task_fair()	for sched_yield
  */
 #ifndef CW_FAIR_H
 #define CW_FAIR_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * EEVDF: who has had less than its share, and who more.
+ * EEVDF: which entities have had less than their share, and which have had more.
  *
- * V is the mean of all vruntimes, weighted. An entity's lag is V - vruntime: what it
- * is owed, in virtual time. While its lag is not negative it is eligible to run.
+ * V is the weighted mean of all vruntimes. An entity's lag is V - vruntime, which is what
+ * it is owed, in virtual time. An entity is eligible to run while its lag is not negative.
  * (Stoica and Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.)
  *
- * The sums count vruntimes from zero_vruntime, which may stand anywhere: V comes
- * out the same, rounding included. It is moved to V now and then, because a product
- * with a weight has to fit 64 bits.
+ * The sums count vruntimes from zero_vruntime, which may be anywhere: V is the same,
+ * including rounding. zero_vruntime is moved to V now and then, because the product of a
+ * vruntime and a weight has to fit in 64 bits.
  */
 #ifndef CW_LAG_H
 #define CW_LAG_H

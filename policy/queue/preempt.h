@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Does an entity that has just come to a queue run at once, in place of the running one?
- * (check_preempt_wakeup(), check_preempt_wakeup_fair() since 6.8, wakeup_preempt_fair() in 7.3)
+ * Whether an entity that has just come to a queue runs at once, in place of the running one
+ * (check_preempt_wakeup(), check_preempt_wakeup_fair() since 6.8, wakeup_preempt_fair() in 7.3).
  */
 #ifndef CW_PREEMPT_H
 #define CW_PREEMPT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The record of a decision of the queue: who preempts whom, who is picked, and why. */
+/* The record of a queue decision: whether an entity preempts, which one is picked, and why. */
 #ifndef CW_QUEUE_REASONS_H
 #define CW_QUEUE_REASONS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tasks of each queue add up to: how many they are, their weight, their
- * estimated utilisation, and with SCHED_CACHE which last-level caches they prefer.
+ * Sums over the tasks of each queue: their number, weight and estimated utilisation, and
+ * with SCHED_CACHE the last-level caches that they prefer.
  *
- * A task takes off exactly what it had added (struct cw_queued), whatever has
- * become of it meanwhile, and whoever comes first takes it off: on a running
- * kernel a CPU that pulls tasks does so without the lock of their queue.
+ * A task subtracts exactly what it added (struct cw_queued), whatever has happened to it
+ * since. The first CPU that gets to it subtracts it: on a running kernel, a CPU that pulls
+ * tasks does so without the lock of their queue.
  */
 #ifndef CW_ACCOUNT_H
 #define CW_ACCOUNT_H

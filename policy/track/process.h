@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last-level cache that a process prefers: the one whose CPUs spent the
- * greatest part of their time on its threads lately.
+ * The last-level cache that a process prefers: the one whose CPUs recently spent the
+ * greatest part of their time on its threads.
  *
- * Run time is added up per CPU, for each process and for all, and halved each
- * epoch (10 ms). The process occupies a CPU by its part of the sum,
+ * Run time is summed per CPU, for each process and for all processes, and halved each
+ * epoch (10 ms). A process occupies a CPU by its part of the sum,
  *
  *	occupancy = 1024 * process's run time / all processes' run time
  *
- * and an LLC by the mean over its CPUs. Once per epoch, from the tick of one of
- * its threads, it looks for the LLC that it occupies most.
+ * and an LLC by the mean over its CPUs. Once per epoch, from the tick of one of its
+ * threads, a process searches for the LLC that it occupies most.
  *
- * That is the RFC that seed 003 is part of (2025), except for the margin by which
- * another LLC has to be better (llc_switch_pct). With SCHED_CACHE it is as in
- * Linux 7.3: an LLC counts by the sum over its CPUs, however small that is, and a
- * process that would not fit one (llc_aggr_tolerance) prefers none.
+ * This is the RFC that seed 003 is part of (2025), except for the margin by which another
+ * LLC has to be better (llc_switch_pct). With SCHED_CACHE it is as in Linux 7.3: an LLC
+ * counts by the sum over its CPUs, however small it is, and a process that would not fit
+ * into one (llc_aggr_tolerance) prefers none.
  *
  * The host calls, for each process:
  *
  *	process_init()		when it starts
- *	account_mm_sched()	when a thread of it has run (upkeep.h)
- *	process_tick()		from the tick of a CPU that runs a thread of it;
- *				if that says so, task_cache_work() on the thread's
- *				way out of the kernel (upkeep.h)
+ *	account_mm_sched()	when one of its threads has run (upkeep.h)
+ *	process_tick()		from the tick of a CPU that runs one of its threads; if it
+ *				returns true, task_cache_work() on the thread's way out of
+ *				the kernel (upkeep.h)
  *	task_cache_cpu()	before the policy is asked about one of its tasks
  */
 #ifndef CW_PROCESS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The load of a runqueue's queued tasks only: kernels until 5.4 compared CPUs by
- * it (runnable_load_avg), later ones by the load average, in which sleepers
- * count until they have decayed. It is the same geometric series, to which a
- * task adds what it has when it is queued, and from which it takes what it has
- * when it leaves.
+ * The load of a runqueue's queued tasks only. Kernels until 5.4 compared CPUs by it
+ * (runnable_load_avg). Later kernels use the load average, in which sleepers count until
+ * they have decayed. It is the same geometric series: a task adds its load when it is
+ * queued, and subtracts its load when it leaves.
  *
- * Kept only under IDLEST_BY_LOAD, so it stands apart from what is always read.
+ * It is maintained only under IDLEST_BY_LOAD, so it is stored apart from the data that is
+ * always read.
  */
 #ifndef CW_RUNNABLE_LOAD_H
 #define CW_RUNNABLE_LOAD_H

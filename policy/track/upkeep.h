@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The upkeep of what the policy decides on. A host tells what tasks and CPUs do, and
- * the functions below do what the kernel's fair class does at the same moment:
+ * The upkeep of the state that the policy decides on. A host reports what tasks and CPUs
+ * do, and the functions below do what the kernel's fair class does at the same moment:
  *
  *	track_init_task()	a task is seen for the first time
- *	track_enqueue_task()	it is queued on a CPU: it woke up, is new, was moved
+ *	track_enqueue_task()	it is queued on a CPU: it woke up, is new, or was moved
  *	track_set_next_task()	the CPU switches to it
  *	track_task_tick()	a tick finds it running
  *	track_put_prev_task()	the CPU switches away from it
  *	track_dequeue_task()	it leaves the queue
- *	track_sleep()		it does so because it waits for something
+ *	track_sleep()		it leaves because it waits for something
  *	track_delay_dequeue()	it waits for something, but stays queued (DELAY_DEQUEUE)
- *	track_requeue_delayed()	it is woken while it is still there
+ *	track_requeue_delayed()	it is woken while it is still queued
  *	track_detach_task()	it has been dequeued to be moved
  *	track_set_task_cpu()	it sleeps, and will be queued on another CPU than before
  *	track_remove_task()	it has ended, or leaves the class
  *	set_next_task_idle()	the CPU goes idle
- *	put_prev_task_idle()	the CPU is not idle any more
+ *	put_prev_task_idle()	the CPU is no longer idle
  *
- * A CPU's averages are written by whoever holds its runqueue's lock. The exceptions
- * are what a CPU that pulls tasks without it takes off another one's queue: counters
- * are therefore changed atomically (account.h), and averages leave by the note in
- * cw_removed, as those of sleepers do. Two CPUs may clear and write such a note at
- * once; what is lost then decays.
+ * A CPU's averages are written by the holder of its runqueue's lock. There is one
+ * exception: a CPU that pulls a task takes it off another queue without that lock. It
+ * therefore changes counters atomically (account.h), and subtracts averages by a note in
+ * cw_removed, as for sleepers. Two CPUs may clear and write such a note at the same time;
+ * what is lost then decays.
  *
- * Functions that return a bool tell whether the load of the CPU's runqueue has
- * changed, which a host with task groups passes on to them.
+ * Functions that return a bool tell whether the load of the CPU's runqueue has changed. A
+ * host with task groups passes that on to them.
  */
 #ifndef CW_UPKEEP_H
 #define CW_UPKEEP_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CACHE_AWARE, seed 003's form of cache-aware placement (RFC of 2025): a wakeup
- * goes to the last-level cache that its process prefers (process.h), and the
- * balancer leaves the task there, unless the cache in question is crowded.
+ * CACHE_AWARE, seed 003's form of cache-aware placement (RFC of 2025): a wakeup goes to the
+ * last-level cache that its process prefers (process.h), and the balancer leaves the task
+ * there, unless the cache in question is crowded.
  *
- * Crowded is what the last balance between LLCs found, be it a while ago: until
- * the next one, wakeups rush in although it has filled up.
+ * Whether a cache is crowded was determined by the last balance between LLCs, which may be
+ * a while ago. Until the next one, wakeups keep going there although it has filled up.
  */
 #ifndef CW_CACHE_AWARE_H
 #define CW_CACHE_AWARE_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a search for the idlest group knows.
+ * The data of a search for the idlest group.
  *
- * The task that is being placed still counts on the CPU that it last ran on, so
- * a comparison of CPUs has to take it out there: the *_without() functions. It is
- * queued during an exec only, on wakeup and fork it is not. The kernel counts
- * load and runnable there in 32 bits.
+ * The task that is being placed still counts on the CPU that it last ran on, so a
+ * comparison of CPUs has to subtract it there: the *_without() functions. The task is
+ * queued only during an exec, not on wakeup and fork. The kernel uses 32 bits for load and
+ * runnable time there.
  */
 #ifndef CW_DST_SEARCH_H
 #define CW_DST_SEARCH_H

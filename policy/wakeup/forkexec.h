@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Placement by load, for fork and exec and for wakeups in a domain that asks
- * for it: from the top domain down, the idlest group, in it the idlest CPU
- * (kernel/sched/fair.c, 6.12; the group types since 5.5, what was before in idlest_load.h).
+ * Placement by load, for fork and exec, and for wakeups in a domain that asks for it: from
+ * the top domain down, the idlest group, and in it the idlest CPU (kernel/sched/fair.c,
+ * 6.12; group types exist since 5.5, idlest_load.h has the earlier rules).
  */
 #ifndef CW_FORKEXEC_H
 #define CW_FORKEXEC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How busy a group of CPUs is. Fork placement and load balancing gather the
- * same figures, each in its own way, and classify them by the same rules.
+ * How busy a group of CPUs is. Fork placement and load balancing gather the same figures,
+ * each in its own way, and classify them by the same rules.
  */
 #ifndef CW_GROUP_H
 #define CW_GROUP_H

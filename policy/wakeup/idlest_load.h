@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * IDLEST_BY_LOAD: the idlest group as kernels before 5.5 found it, which knew no
- * group types: by spare capacity, else by load per capacity (seed 001).
+ * IDLEST_BY_LOAD: the idlest group as kernels before 5.5 found it. They had no group types
+ * and compared groups by spare capacity, otherwise by load per capacity (seed 001).
  *
- * Before seed 001's patch (4.10) only the load of queued tasks counted, compared
- * by a factor, which is of no use near 0. With IDLEST_LOAD_AVG, the patch, there
- * are three zones. If the two differ by an absolute margin or more, that
- * decides; if they are closer, the load average does, which remembers tasks that
- * were forked there and sleep already.
+ * Before seed 001's patch (4.10), only the load of queued tasks counted, compared by a
+ * factor, which is of no use near 0. The patch, IDLEST_LOAD_AVG, has three zones. If the
+ * two loads differ by an absolute margin or more, they decide. If they are closer, the load
+ * average decides, which still includes tasks that were forked there and already sleep.
  */
 #ifndef CW_IDLEST_LOAD_H
 #define CW_IDLEST_LOAD_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Scans for an idle CPU: a whole core, an SMT sibling, any CPU of a
- * last-level cache, or one that is big enough (kernel/sched/fair.c, 6.12).
- * All return the CPU, or -1.
+ * Scans for an idle CPU: a whole core, an SMT sibling, any CPU of a last-level cache, or one
+ * that is big enough (kernel/sched/fair.c, 6.12). Each returns the CPU, or -1.
  */
 #ifndef CW_SELECT_IDLE_H
 #define CW_SELECT_IDLE_H

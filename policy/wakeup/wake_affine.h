@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Should a wakeup look around the waker's CPU or around the task's previous
- * one? (kernel/sched/fair.c, 6.12; WA_EFFECTIVE_LOAD: 4.8)
+ * Whether a wakeup searches around the waker's CPU or around the task's previous one
+ * (kernel/sched/fair.c, 6.12; WA_EFFECTIVE_LOAD: 4.8).
  */
 #ifndef CW_WAKE_AFFINE_H
 #define CW_WAKE_AFFINE_H

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a task goes that wakes, forks or execs: mainline's
- * select_task_rq_fair() without an energy model, and the previous-CPU bias of
- * seed 000 as WAKEUP_BIAS_PREV.
+ * Where a task goes when it wakes, forks or execs: mainline's select_task_rq_fair() without
+ * an energy model, and the previous-CPU bias of seed 000 as WAKEUP_BIAS_PREV.
  *
- * As in the kernel, the caller asks only for tasks with more than one allowed
- * CPU, clears WF_SYNC if the waker is exiting, and replaces a CPU that is not
- * in cpus_ptr (the previous CPU may have been taken away while p slept).
+ * As in the kernel, the caller asks only for tasks with more than one allowed CPU, clears
+ * WF_SYNC if the waker is exiting, and replaces a CPU that is not in cpus_ptr (the previous
+ * CPU may have been taken away while p slept).
  */
 #ifndef CW_WAKEUP_H
 #define CW_WAKEUP_H
