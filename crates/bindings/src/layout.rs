@@ -1,4 +1,4 @@
-//! What a C compiler has to find where the Rust side says it is.
+//! Assertions that the C compiler finds everything where the Rust side expects it.
 
 use std::fmt::Write as _;
 

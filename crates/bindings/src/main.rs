@@ -1,6 +1,6 @@
 //! `make bindings`: writes `crates/policy/src/generated/` from the headers and `.def` files of
-//! `policy/`, and `crates/live/src/counters.rs` from `bpf/live/stats.def`. With `--check` it writes nothing, and fails if what stands there is not what it would
-//! write.
+//! `policy/`, and `crates/live/src/counters.rs` from `bpf/live/stats.def`. With `--check` it writes
+//! nothing, and fails if the existing files differ from what it would write.
 
 mod headers;
 mod layout;

@@ -1,4 +1,4 @@
-//! The tables of the `.def` files in Rust.
+//! Rust tables generated from the `.def` files.
 
 use std::fmt::Write as _;
 use std::fs;

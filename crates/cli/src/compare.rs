@@ -1,4 +1,4 @@
-//! `coreward compare`: the sides of an experiment, many seeds each, side by side.
+//! `coreward compare`: compares the sides of an experiment over many seeds.
 
 use std::io::Write;
 use std::path::Path;

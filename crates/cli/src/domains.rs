@@ -1,4 +1,4 @@
-//! `coreward domains`: the sched domains of a CPU; and those of all CPUs after a run.
+//! `coreward domains`: the sched domains of a CPU; also the domains of all CPUs after a run.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `coreward features`: what can be switched and set.
+//! `coreward features`: the features and tunables of the policy.
 
 use std::io::Write;
 

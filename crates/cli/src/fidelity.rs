@@ -1,4 +1,4 @@
-//! `coreward fidelity`: published figures of many experiments against the simulated ones.
+//! `coreward fidelity`: compares the published figures of many experiments with simulated ones.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `coreward live` and what belongs to it: runs coreward-live, a program of its own because it
+//! `coreward live` and related commands: starts coreward-live, which is a separate program because it
 //! needs libbpf.
 
 use anyhow::Result;

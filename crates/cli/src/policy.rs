@@ -1,4 +1,4 @@
-//! A policy as a user names it: a profile and what deviates from it.
+//! A policy as a user names it: a profile and the deviations from it.
 
 use coreward_machine::Costs;
 use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, TUNABLES};

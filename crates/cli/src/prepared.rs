@@ -1,4 +1,4 @@
-//! Experiments that have all that they need to be run, and their runs.
+//! Experiments that are ready to run, and their runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

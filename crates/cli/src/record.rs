@@ -1,4 +1,4 @@
-//! `coreward record`: runs the recorder, a program of its own because it needs libbpf.
+//! `coreward record`: starts the recorder, which is a separate program because it needs libbpf.
 
 use anyhow::{Result, bail};
 

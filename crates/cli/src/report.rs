@@ -1,4 +1,4 @@
-//! What `coreward run` says about a run. Nothing in it depends on the host or the time of day.
+//! The report of `coreward run`. Nothing in it depends on the local machine or the time of day.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! The part of a workload that is run, read without rounding.
+//! The fraction of a workload to run, parsed without rounding.
 
 use coreward_workload::Scale;
 

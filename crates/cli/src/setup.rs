@@ -1,4 +1,4 @@
-//! From names to a simulation that can be run.
+//! Builds a simulation from the names on the command line.
 
 use std::path::PathBuf;
 

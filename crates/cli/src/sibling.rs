@@ -1,4 +1,4 @@
-//! Programs of their own that some subcommands run, because they need libbpf.
+//! Separate programs that some subcommands run, because these need libbpf.
 
 use std::env;
 use std::os::unix::process::CommandExt;

@@ -1,11 +1,11 @@
-//! What caches hold for whom, by counting bytes.
+//! Which footprints caches still hold, modelled by counting bytes.
 //!
 //! Each core's private cache and each LLC has an odometer of the bytes brought
-//! into it. A footprint that was last used when the odometer stood at m is, under
-//! least-recently-used replacement, still there as far as the bytes that came in
-//! since leave room for it. A task remembers where it last ran; its footprint is
-//! modified data, so no second copy is left behind. Refilling costs the missing
-//! lines times their latency, divided by the memory-level parallelism.
+//! into it. A footprint was last used when the odometer stood at m. Under
+//! least-recently-used replacement, it is still there to the extent that the bytes
+//! brought in since then leave room for it. A task remembers where it last ran. Its
+//! footprint is modified data, so no second copy is left behind. Refilling costs
+//! the missing lines times their latency, divided by the memory-level parallelism.
 
 use crate::contention::Distances;
 use coreward_machine::Machine;

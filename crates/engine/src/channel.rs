@@ -1,8 +1,8 @@
-//! Pipes and local stream sockets: when they block, and whom they wake.
+//! Pipes and local stream sockets: when they block, and which tasks they wake.
 //!
-//! Only counts are kept, no bytes. [`Channel::write`] and [`Channel::read`] do
-//! as much as fits and say what has to happen next; the wait queues are kept
-//! here, the waking is the scheduler's.
+//! Channels hold only counts, no bytes. [`Channel::write`] and [`Channel::read`]
+//! transfer as much as fits and return what has to happen next. The wait queues are
+//! kept here; the scheduler does the waking.
 
 use crate::contention::Lock;
 use coreward_workload::ChannelKind;

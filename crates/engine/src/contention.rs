@@ -1,8 +1,8 @@
-//! Things that one CPU at a time can hold: contended cache lines and locks.
+//! Resources that one CPU at a time can hold: contended cache lines and locks.
 //!
-//! A line that one CPU has modified has to travel before another can use it,
-//! and travels for one at a time; under contention the others queue. How long a
-//! trip takes depends on the distance, see `docs/model.md`.
+//! A line that one CPU has modified has to travel before another CPU can use it. It
+//! travels to one CPU at a time, and under contention the others queue. The travel
+//! time depends on the distance, see `docs/model.md`.
 
 use coreward_machine::Machine;
 use coreward_policy::Distance;

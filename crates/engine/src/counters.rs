@@ -1,4 +1,4 @@
-//! What the simulation counts, and the metrics made of it.
+//! The counters of the simulation, and the metrics derived from them.
 
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::Distance;

@@ -1,4 +1,4 @@
-//! One CPU: what it does, its queue, its clocks.
+//! One CPU: its activity, its queue, its clocks.
 
 use crate::contention::Lock;
 use crate::queue::NEVER;

@@ -1,4 +1,4 @@
-//! What tasks do: their ops, one after the other.
+//! How tasks execute their ops, one after the other.
 
 use crate::channel::Side;
 use crate::cpu::Activity;

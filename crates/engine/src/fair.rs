@@ -1,4 +1,4 @@
-//! The fair class at each step of a task's life: what the policy's queue has to be told.
+//! The fair class at each step of a task's life: what has to be reported to the policy's queue.
 
 use crate::sim::Simulation;
 use coreward_policy::Entity;

@@ -1,4 +1,4 @@
-//! Idle CPUs: going idle, what wakes them, leaving.
+//! Idle CPUs: going idle, wakeup events, leaving idle.
 
 use crate::cpu::Activity;
 use crate::queue::NEVER;

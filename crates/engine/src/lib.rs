@@ -2,13 +2,13 @@
 //! states, caches and locks, around the placement policy.
 //!
 //! [`Simulation`] runs one workload on one machine under one policy. The same
-//! inputs and seed give the same result on any host: all of it is integer
+//! inputs and seed give the same result everywhere: all of it is integer
 //! arithmetic in one thread, and randomness comes from one seeded generator.
-//! What things cost is the machine's ([`coreward_machine::Costs`]); what is
-//! modelled, and how, stands in `docs/model.md`.
+//! The machine determines the costs ([`coreward_machine::Costs`]). `docs/model.md`
+//! says what is modelled, and how.
 //!
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
-//! `exec` what tasks do, `shared` and `sync` what they wait for each other with,
+//! `exec` what tasks do, `shared` and `sync` the objects by which they wait for each other,
 //! `wakeup`, `schedule`, `tick`, `idle` and `balance` the scheduler's paths, `load`
 //! its averages, `fair` and `timeline` its queues, whose discipline is the policy's,
 //! `channel`, `cache` and `contention` the physics.

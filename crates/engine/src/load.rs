@@ -1,4 +1,4 @@
-//! The load average that the CPUs of a task group share, and what the current task has run.
+//! The load average that the CPUs of a task group share, and the run time of the current task.
 
 use crate::sim::Simulation;
 use coreward_policy::Feature;

@@ -1,5 +1,5 @@
-//! The last-level cache that a process prefers: what the policy (`policy/track/process.h`) has to be
-//! told of processes, and what a search for it costs.
+//! The last-level cache that a process prefers: what has to be reported to the policy
+//! (`policy/track/process.h`) about processes, and the cost of a search for that cache.
 
 use crate::sim::Simulation;
 use coreward_machine::Machine;

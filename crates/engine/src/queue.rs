@@ -1,9 +1,9 @@
-//! The event queue: for each slot (a CPU, or the timers) the time of its next
-//! event, and the earliest of all.
+//! The event queue: the time of the next event of each slot (a CPU, or the timers),
+//! and the earliest of all.
 //!
-//! A CPU has at most one event of each kind pending and moves them often, so a
-//! tournament tree over the slots beats a heap: changing a slot's time is a walk
-//! up the tree, and no stale event is left behind. Ties go to the lower slot, so
+//! A CPU has at most one pending event of each kind and moves its events often, so a
+//! tournament tree over the slots is faster than a heap: changing a slot's time is a
+//! walk up the tree, and no stale event is left behind. Ties go to the lower slot, so
 //! the order of events is a function of their times alone.
 
 use std::iter::successors;

@@ -1,4 +1,4 @@
-//! schedule(): taking a task off a CPU and putting the next one on.
+//! schedule(): takes a task off a CPU and puts the next one on.
 
 use crate::cpu::Activity;
 use crate::segment::Work;

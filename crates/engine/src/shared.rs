@@ -1,5 +1,5 @@
-//! What tasks share besides channels: mutexes, conditions, barriers, flags, lists, timers.
-//! Only their state; what is done with them is in `sync`.
+//! Objects that tasks share besides channels: mutexes, conditions, barriers, flags, lists,
+//! timers. This module has only their state; `sync` has the operations on them.
 
 use crate::contention::Lock;
 use coreward_workload::{Limits, Shared as Counts};

@@ -1,4 +1,4 @@
-//! What tasks wait for when nothing happens any more.
+//! What tasks are waiting for when no event is left.
 
 use coreward_workload::Op;
 

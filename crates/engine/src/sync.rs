@@ -1,4 +1,4 @@
-//! What tasks do with what they share, and ops that last for a time.
+//! Operations on shared objects, and ops that take a given time.
 
 use crate::contention::Lock;
 use crate::cpu::Activity;

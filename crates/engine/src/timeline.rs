@@ -1,4 +1,4 @@
-//! One CPU's fair queue: the policy's view of it, and the entities that wait, in order.
+//! One CPU's fair queue: the policy's view of it, and the waiting entities in order.
 
 use coreward_policy::{Entity, FairRq, QueueDecision, Sys, Waiting};
 

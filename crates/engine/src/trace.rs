@@ -1,5 +1,5 @@
-//! What an observer of a run sees: the events that tracepoints would fire on,
-//! and the counters that `/proc/schedstat` and debugfs would show.
+//! What an observer of a run sees: the events that would trigger tracepoints, and
+//! the counters that `/proc/schedstat` and debugfs would show.
 
 use coreward_policy::Decision;
 

@@ -1,4 +1,4 @@
-//! Waking tasks: choosing a CPU, getting the task onto its queue, telling that CPU.
+//! Waking tasks: choosing a CPU, queueing the task there, and notifying that CPU.
 
 use crate::cpu::Activity;
 use crate::fair::Enqueue;

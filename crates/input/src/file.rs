@@ -1,4 +1,4 @@
-//! Files that are read.
+//! Input files.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
-//! What comes from outside: files that are read without trusting what they are and how long they are, and text that
-//! is printed without trusting what a terminal makes of it.
+//! Untrusted input and output: files are read without trusting their type or length, and text is printed
+//! without trusting how a terminal would interpret it.
 
 mod file;
 mod number;

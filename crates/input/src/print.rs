@@ -1,4 +1,4 @@
-//! Text that is printed.
+//! Text to be printed.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! `coreward get` and `coreward set`: the settings of the scheduler that runs.
+//! `coreward get` and `coreward set`: the settings of the running scheduler.
 
 use std::collections::BTreeMap;
 

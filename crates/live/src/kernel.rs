@@ -1,4 +1,4 @@
-//! Does this kernel have what is needed?
+//! Checks that this kernel has what is needed.
 
 use std::path::Path;
 

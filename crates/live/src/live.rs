@@ -1,4 +1,4 @@
-//! `coreward live`: loads the scheduler, and stays until it is told to go or the kernel throws it out.
+//! `coreward live`: loads the scheduler, and stays until it is told to stop or the kernel ejects it.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! The machine that the programs run on, by the kernel's numbers of its CPUs.
+//! The machine that the programs run on, with the kernel's CPU numbers.
 
 use anyhow::{Context, Result};
 use coreward_machine::{Cpu, CpuSet, DomainOptions, Machine, Partition, PartitionError, Topology};

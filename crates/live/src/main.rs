@@ -1,4 +1,4 @@
-//! The policy on running kernels: `coreward live` and what belongs to it.
+//! The policy on running kernels: `coreward live` and related commands.
 
 mod cli;
 mod control;

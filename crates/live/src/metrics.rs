@@ -1,5 +1,5 @@
-//! `coreward live --metrics PORT`: what was counted since the start, in the text format of
-//! OpenMetrics 1.0, for this host's monitoring agents.
+//! `coreward live --metrics PORT`: the counters since the start, in the text format of
+//! OpenMetrics 1.0, for monitoring agents on this machine.
 
 use std::fmt;
 use std::net::Ipv4Addr;

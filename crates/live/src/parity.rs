@@ -1,4 +1,4 @@
-//! `coreward-live parity`: recorded states, on which the policy decides natively and in BPF alike.
+//! `coreward-live parity`: lets the policy decide on recorded states both natively and in BPF.
 
 use std::cell::RefCell;
 use std::mem::{MaybeUninit, size_of};

@@ -1,4 +1,4 @@
-//! The policy's settings, and its state of this machine as the BPF programs start with it.
+//! The policy's settings, and the state of this machine with which the BPF programs start.
 
 use std::fmt;
 use std::mem::size_of;

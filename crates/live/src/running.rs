@@ -1,4 +1,4 @@
-//! The running scheduler's memory: the policy's state, its settings, what was counted.
+//! The running scheduler's memory: the policy's state, its settings and the counters.
 
 use std::collections::BTreeMap;
 use std::mem::size_of;

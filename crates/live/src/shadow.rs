@@ -1,4 +1,4 @@
-//! `coreward shadow`: the policy beside the kernel's own placement, which it watches and does not touch.
+//! `coreward shadow`: runs the policy beside the kernel's own placement, which it only watches.
 
 mod args;
 mod count;

@@ -1,4 +1,4 @@
-//! The socket of statistics and settings: one scheduler's at a time, and its user's alone.
+//! The socket of statistics and settings. Only one scheduler has it at a time, and only its user may connect.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::os::unix::fs::PermissionsExt;

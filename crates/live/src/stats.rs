@@ -1,5 +1,5 @@
-//! What the scheduler counted, and the server that tells it: on the socket of scx_stats, so that
-//! the tools of sched_ext's ecosystem read it, too.
+//! The scheduler's counters, and the server that reports them on the socket of scx_stats, so that
+//! the tools of sched_ext's ecosystem can read them, too.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write as _};

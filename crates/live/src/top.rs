@@ -1,4 +1,4 @@
-//! `coreward top`: what the scheduler that runs does, as a table or as JSON.
+//! `coreward top`: shows what the running scheduler does, as a table or as JSON.
 
 mod view;
 

@@ -1,4 +1,4 @@
-//! Does every entry point of the policy pass the verifier of the kernel that the tests run on?
+//! Tests that every entry point of the policy passes the verifier of the kernel that the tests run on.
 
 use std::path::Path;
 use std::process::Command;

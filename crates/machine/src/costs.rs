@@ -1,4 +1,4 @@
-//! The physical costs of a machine: one table, one line a cost.
+//! The physical costs of a machine: one table, with one line for each cost.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Regular machines: so many nodes, LLCs, cores and threads (`2n4l8c2t`).
+//! Regular machines: a number of nodes, LLCs, cores and threads (`2n4l8c2t`).
 
 use crate::cpuset::MAX_CPUS;
 use crate::machine::Place;

@@ -1,6 +1,6 @@
-//! Reads a machine from a sysfs tree: that of the running host, or a copy of another's.
+//! Reads a machine from a sysfs tree: that of this machine, or a copy of another one's.
 //!
-//! Used are `devices/system/cpu` (`online`, and of each CPU `topology`, `cache`, `cpuidle`,
+//! It uses `devices/system/cpu` (`online`, and for each CPU `topology`, `cache`, `cpuidle`,
 //! `cpu_capacity`) and `devices/system/node` (`online`, `cpulist`, `distance`).
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Parsing XML that nobody has vouched for.
+//! Parses untrusted XML.
 
 use roxmltree::{Document, ParsingOptions};
 

@@ -1,4 +1,4 @@
-//! Which mechanism carries an effect: the change with nothing switched off, and with each of some mechanisms.
+//! Which mechanism carries an effect: the change with nothing switched off, and with each of several mechanisms switched off.
 
 use serde::Serialize;
 

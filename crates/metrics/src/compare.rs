@@ -1,4 +1,4 @@
-//! Variants beside a baseline, and beside what was published.
+//! Compares variants with a baseline, and with published figures.
 
 use std::collections::BTreeMap;
 

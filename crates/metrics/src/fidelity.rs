@@ -1,7 +1,7 @@
 //! How well simulated changes agree with published ones, row by row, by family of experiments and over all.
 //!
 //! A published row is an *effect* if its change is beyond twice its spread, and is scored by its sign. Otherwise it is a
-//! *null* row: it says that nothing changed, and that is what a simulation has to say too.
+//! *null* row: it says that nothing changed, and a simulation has to say the same.
 
 mod markdown;
 

@@ -1,4 +1,4 @@
-//! Markdown tables that can be read as text too.
+//! Markdown tables that are also readable as plain text.
 
 /// A table; columns after the first `texts` are aligned to the right.
 pub(crate) fn table(texts: usize, header: &[String], rows: &[Vec<String>]) -> String {

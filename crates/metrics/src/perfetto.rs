@@ -1,7 +1,7 @@
 //! Perfetto traces (`.pftrace`) of scheduling events, for <https://ui.perfetto.dev> and `trace_processor`.
 //!
 //! A trace is a stream of packets; this writer emits the ftrace events that the thread-state and CPU tracks are built
-//! from, one bundle per CPU at a time, and so needs memory for the open bundles only.
+//! from, one bundle per CPU at a time, so it needs memory only for the open bundles.
 
 mod proto;
 

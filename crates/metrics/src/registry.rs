@@ -1,4 +1,4 @@
-//! The one table of metrics: name, unit, which direction is better, and what it means.
+//! The table of metrics: name, unit, which direction is better, and meaning.
 
 use std::collections::BTreeMap;
 

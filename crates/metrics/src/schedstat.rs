@@ -9,7 +9,7 @@
 //! domain<N> <name> <mask> <3 x 11 balance counters> <12 counters>
 //! ```
 //!
-//! What the versions differ in:
+//! The versions differ as follows:
 //!
 //! | version | kernels | balance counters | order of the idle types | domain name |
 //! |---|---|---|---|---|

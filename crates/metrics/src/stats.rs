@@ -1,4 +1,4 @@
-//! Summaries of samples, and the test whether two samples differ.
+//! Summaries of samples, and the test of whether two samples differ.
 
 use serde::{Deserialize, Serialize};
 use special::Beta;

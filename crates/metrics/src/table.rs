@@ -1,7 +1,7 @@
 //! Text tables of a comparison, in the format of mmtests' `compare-mmtests`.
 //!
-//! A column is 12 characters of value and `(delta%)` to the baseline, + meaning better; a delta that is significant
-//! stands between asterisks instead of parentheses. The label of a column takes two header lines.
+//! A column holds a value in 12 characters and its `(delta%)` from the baseline, where + means better. A significant
+//! delta is enclosed in asterisks instead of parentheses. The label of a column takes two header lines.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! The structures of a capture file, field for field as `bpf/record/capture.h` has them, where their meaning and units stand.
+//! The structures of a capture file, with the same fields as in `bpf/record/capture.h`, which gives their meaning and
+//! units.
 //!
 //! All integers are little-endian, and structures have no holes.
 

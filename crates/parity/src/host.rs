@@ -1,4 +1,4 @@
-//! The host frame: what machine and kernel it was.
+//! The host frame: the recorded machine and its kernel.
 
 use coreward_policy::{Changes, Feature, NR_TUNABLES, PolicySettings, Profile, TUNABLES, default_tunables};
 

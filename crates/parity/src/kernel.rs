@@ -1,4 +1,4 @@
-//! What the state tells of the kernel's reasons: the kernel itself gives none.
+//! What a recorded state suggests about the kernel's reasons; the kernel itself gives none.
 
 use coreward_machine::CpuSet;
 

@@ -1,4 +1,4 @@
-//! Decisions that a Linux kernel took, recorded with the state that it took them on, and held against the policy.
+//! Compares decisions of a Linux kernel, which were recorded with the state that they are based on, with the policy's.
 //!
 //! [`Reader`] reads a capture file (`docs/capture.md`), [`Writer`] writes one.
 

@@ -1,4 +1,4 @@
-//! The ways to a decision that parity is told by.
+//! The paths to a decision by which parity is reported.
 
 use coreward_policy::Reason;
 

@@ -1,5 +1,5 @@
-//! The frames before the first decision: host, CPUs, domains. They come in this order, CPU by CPU and from the lowest
-//! domain up.
+//! The frames before the first decision: host, CPUs, domains, in this order. Domains come CPU by CPU, from the lowest
+//! up.
 
 use coreward_machine::CpuSet;
 

@@ -1,4 +1,4 @@
-//! What the frames of a file hold, with their variable parts, in both directions.
+//! The contents of the frames of a file, with their variable parts, for reading and writing.
 
 use coreward_machine::CpuSet;
 use coreward_policy::Distance;

@@ -1,4 +1,4 @@
-//! Gives recorded states to the policy, and holds what it decides against what the kernel decided.
+//! Gives recorded states to the policy, and compares its decisions with the kernel's.
 
 use std::collections::BTreeMap;
 use std::fmt;

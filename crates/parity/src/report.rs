@@ -1,4 +1,4 @@
-//! Agreement by path, and what the disagreements are like.
+//! Agreement by path, and the kinds of disagreements.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

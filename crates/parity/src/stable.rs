@@ -1,9 +1,9 @@
-//! Did the inputs of a decision stand still while it was taken?
+//! Whether the inputs of a decision stayed the same while it was made.
 //!
-//! A decision is stable if no field that its path may read, of no CPU that it may look at, was another afterwards. What
-//! the path may read is taken from the kernels' code and from what is known before the decision, not from what the
-//! policy does with it, and never from whether the two agree. Where it depends on the way that a decision takes, all
-//! ways count.
+//! A decision is stable if no field that its path may read, of any CPU that it may look at, had changed when it had been
+//! made. What the path may read follows from the kernels' code and from what is known before the decision. It never
+//! depends on what the policy does with it, or on whether the two agree. Where it depends on the course of a decision, all
+//! courses count.
 
 use std::fmt;
 

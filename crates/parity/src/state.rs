@@ -1,4 +1,4 @@
-//! The policy's state of a recorded machine: its domains once, and what each decision was taken on.
+//! The policy's state of a recorded machine: its domains once, and the state at each decision.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! What if the policy were set otherwise: which of the recorded decisions it would change, and which migrations it would
-//! avoid or add.
+//! What if the policy had other settings: which recorded decisions would change, and which migrations would be avoided or
+//! added.
 //!
-//! Both settings decide on the same recorded states. What a change does to later states is not seen here: that is what
-//! the simulator is for.
+//! Both settings decide on the same recorded states. The effect of a change on later states is not visible here; the
+//! simulator shows it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Writes a capture file. The recorder has a writer of its own; this one makes files for tests and tools.
+//! Writes a capture file. The recorder has its own writer; this one creates files for tests and tools.
 
 use std::io::{self, Write};
 

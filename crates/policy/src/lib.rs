@@ -1,8 +1,8 @@
-//! Bindings to the placement policy in `policy/`: the same C functions that a
-//! kernel host runs, over the same structures.
+//! Bindings to the placement policy in `policy/`: the same C functions and
+//! structures that the hosts in BPF use.
 //!
 //! [`layout`] is generated from `policy/native.h`, [`profile`] says which kernel a set of
-//! features stands for, and [`System`] is the safe face of the entry points.
+//! features represents, and [`System`] is the safe interface to the entry points.
 
 mod assignment;
 mod distance;

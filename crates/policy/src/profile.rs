@@ -1,4 +1,4 @@
-//! Features, tunables, and the kernel versions that a set of them stands for.
+//! Features, tunables, and the kernel versions that a set of them represents.
 
 use crate::generated::tables::{FEATURES, PROFILES};
 

@@ -1,4 +1,4 @@
-//! How a policy is set, and what changes that.
+//! The settings of a policy, and changes to them.
 
 use crate::generated::tables::{FEATURES, Feature, NR_TUNABLES, TUNABLES, Tunable};
 use crate::profile::Profile;

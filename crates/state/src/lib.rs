@@ -1,7 +1,7 @@
-//! What every host of the policy starts from: how the policy is set, and its state of a machine.
+//! What every host of the policy starts from: the policy's settings, and its state of a machine.
 //!
-//! [`Options`] are what users change on a command line, [`domain_options`] and [`policy_system`] make
-//! domains and the policy's state of a machine.
+//! [`Options`] are the changes that users make on a command line; [`domain_options`] and
+//! [`policy_system`] create the domains and the policy's state of a machine.
 
 mod options;
 mod system;

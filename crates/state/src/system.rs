@@ -1,4 +1,4 @@
-//! The policy's state of a machine, as it is before the first task.
+//! The policy's state of a machine before the first task.
 
 use coreward_machine::{DomainOptions, KernelStyle, Machine, SdFlags, Topology};
 use coreward_policy::layout::{

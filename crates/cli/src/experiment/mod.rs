@@ -5,54 +5,54 @@
 //! title = "Stay on the previous CPU"
 //! description = "…"
 //! source = "where it comes from"
-//! family = "bias_prev"            # experiments that are summed up together
+//! family = "bias_prev"            # experiments that are summarized together
 //! machine = "epyc-9654-2s"        # as for --machine
 //! workload = "hackbench -g 32"    # a benchmark's command line; or cases, see below
 //! task_group_depth = 3            # task groups around the workload; 0: the root group
-//! scale = 0.005                   # part of the workload that is run, 1 if left out
-//! runs = 5                        # seeds per side
+//! scale = 0.005                   # fraction of the workload to run; default 1
+//! runs = 5                        # seeds for each side
 //! seed = 1                        # the first one
-//! relax_domain_level = 2          # left out: no request
-//! time_limit = 1000               # simulated seconds after which a run is given up
-//! headline = ["runtime_s"]        # the metrics that it is about
-//! ablation_cases = ["2 groups"]   # cases for which ablations are run; left out: the first
+//! relax_domain_level = 2          # default: no request
+//! time_limit = 1000               # simulated seconds after which a run is abandoned
+//! headline = ["runtime_s"]        # the metrics of interest
+//! ablation_cases = ["2 groups"]   # cases for which ablations are run; default: the first
 //!
 //! [baseline]                      # label, and profile, sched_feat, set, cost as for coreward run
 //! label = "linux-6.5"
 //! profile = "linux-6.5"
 //!
-//! [[variant]]                     # as the baseline but for what is given here
+//! [[variant]]                     # like the baseline except for what is given here
 //! label = "WAKEUP_BIAS_PREV"
 //! sched_feat = ["WAKEUP_BIAS_PREV"]
-//! seed = 101                      # a first seed of its own, for a comparison of unpaired runs
+//! seed = 101                      # its own first seed, for a comparison of unpaired runs
 //!
 //! [[case]]                        # instead of `workload`: the load points of a table
 //! label = "2 groups"
 //! workload = "hackbench -g 2"
-//! scale = 0.1                     # left out: as above
-//! runs = 10                       # left out: as above
+//! scale = 0.1                     # default: as above
+//! runs = 10                       # default: as above
 //!
-//! [[ablation]]                    # what --ablations switches off or changes, on all sides, for 5 runs of each at most
+//! [[ablation]]                    # what --ablations switches off or changes on all sides, for at most 5 runs of each
 //! label = "no line transfers"     # sched_feat, set, cost, task_group_depth
 //! cost = { line_same_llc_ns = 0 }
 //!
 //! [[published]]
-//! id = "S01-001"                  # of the row, if it is from a collection; unique in the file
-//! case = "2 groups"               # has to be there if there are cases
-//! variant = "WAKEUP_BIAS_PREV"    # left out: the first variant
+//! id = "S01-001"                  # id of the row, if it is from a collection; unique in the file
+//! case = "2 groups"               # required if there are cases
+//! variant = "WAKEUP_BIAS_PREV"    # default: the first variant
 //! metric = "runtime_s"            # may be one that is not simulated
-//! statistic = "mean"              # of the runs: mean (if left out), std, min, max, p50, p75, p99
+//! statistic = "mean"              # of the runs: mean (the default), std, min, max, p50, p75, p99
 //! baseline = 49
 //! patched = 29
-//! delta_pct = 41                  # + is better; left out: worked out from the two
-//! spread_pct = 1.5                # coefficient of variation as printed; left out: none is
-//! source = "…"                    # left out: that of the experiment
+//! delta_pct = 41                  # + is better; default: computed from the two values
+//! spread_pct = 1.5                # coefficient of variation as published; default: none was published
+//! source = "…"                    # default: that of the experiment
 //! note = "…"
 //! ```
 //!
-//! `name`, `machine`, `workload` or one `[[case]]`, `[baseline]`, one `[[variant]]` and their labels have to be there.
-//! Run i of every side has the same seed, unless a variant has a seed of its own. Rows may be an array instead,
-//! `published = [{ metric = "…", delta_pct = 1 }, …]`, one on a line, before the first table.
+//! Required are `name`, `machine`, `workload` or one `[[case]]`, `[baseline]`, one `[[variant]]`, and their labels.
+//! Run i of every side has the same seed, unless a variant has its own seed. Published rows may be an array instead,
+//! `published = [{ metric = "…", delta_pct = 1 }, …]`, with one row per line, before the first table.
 
 mod parse;
 mod raw;

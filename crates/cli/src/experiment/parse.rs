@@ -1,4 +1,4 @@
-//! From the text of an experiment file to an experiment.
+//! Turns the text of an experiment file into an experiment.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What stands in an experiment file, as it stands there.
+//! The contents of an experiment file, as written.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Temporary names, which go with the process, also if a signal ends it.
+//! Temporary names, which are removed when the process ends, even if a signal ends it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Files that are written whole or not at all, and what is no file, which is written as it is.
+//! Output files, which are written completely or not at all. Anything that is not a regular file is written
+//! to directly.
 
 mod leftovers;
 

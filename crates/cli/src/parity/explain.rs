@@ -1,4 +1,4 @@
-//! `--explain`: one decision step by step: what it was taken on, which rule applied, what came of it.
+//! `--explain`: one decision step by step: its inputs, the rule that applied, and the result.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `coreward parity`: recorded decisions of a kernel, held against the policy.
+//! `coreward parity`: compares recorded decisions of a kernel with the policy's.
 
 mod explain;
 mod list;

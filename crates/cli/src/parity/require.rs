@@ -1,4 +1,4 @@
-//! `--require`: the agreement that has to be reached.
+//! `--require`: the agreement that must be reached.
 
 use std::collections::BTreeMap;
 use std::fmt;

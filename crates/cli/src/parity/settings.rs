@@ -1,4 +1,4 @@
-//! How the policy is set for a file: as its kernel was, and otherwise for a what-if.
+//! The policy's settings for a file: those of its kernel, and for a what-if the changed ones.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the programs count (`bpf/shadow/shadow.h`), read from the maps' bytes: 64-bit words throughout.
+//! The programs' counters (`bpf/shadow/shadow.h`), read from the bytes of the maps as 64-bit words.
 
 /// The names of distances but the first, which is no move.
 pub(super) const DISTANCES: [&str; 4] = {

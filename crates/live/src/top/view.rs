@@ -1,4 +1,4 @@
-//! What `coreward top` shows of an interval.
+//! What `coreward top` shows for an interval.
 
 use std::collections::BTreeMap;
 

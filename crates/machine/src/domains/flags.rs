@@ -1,4 +1,4 @@
-//! The flags of sched domains, in the kernel's order and with what the kernel says of each.
+//! The flags of sched domains, in the kernel's order, with the kernel's properties of each.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Not};

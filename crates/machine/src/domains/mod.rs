@@ -2,8 +2,8 @@
 //!
 //! Every CPU has a chain of domains. Each spans more CPUs than the one below and is divided
 //! into groups, between which load is balanced. The levels come from a table (SMT, cluster,
-//! MC, package, node, then one level for each NUMA distance); a level that spans no more than
-//! the one below is dropped, so the numbers of the levels have gaps.
+//! MC, package, node, then one level for each NUMA distance). A level that spans no more than
+//! the one below is dropped, so the level numbers have gaps.
 
 mod degenerate;
 mod flags;

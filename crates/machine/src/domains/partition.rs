@@ -1,4 +1,4 @@
-//! Partitions: CPUs with domains of their own, as exclusive cpusets make them.
+//! Partitions: sets of CPUs with domains of their own, as exclusive cpusets create them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Steps of the fair class on one queue, taken again by the policy.
+//! Steps of the fair class on one queue, repeated by the policy.
 
 mod state;
 mod steps;

@@ -1,4 +1,4 @@
-//! A recorded queue as the policy has it.
+//! A recorded queue in the policy's form.
 
 use coreward_policy::layout::{
     NO_ENTITY, SE_BATCH, SE_CUSTOM_SLICE, SE_DELAYED, SE_GROUP, SE_IDLE, SE_ON_RQ, SE_REL_DEADLINE,
