@@ -18,7 +18,7 @@
 /* The balance that each CPU is at. */
 struct cw_lb load_balance[CW_MAX_CPUS];
 
-/* Who is asked to leave its CPU: 1 + the CPU that it is to go to. */
+/* A request to a task to leave its CPU: 1 + the CPU that it is to go to. */
 #define PUSH_CPU 0xffffu
 #define PUSH_ACTIVE (1u << 16) /* by active balance, else for an exec */
 #define PUSH_LLC (1u << 17) /* for the sake of the LLC that it prefers */

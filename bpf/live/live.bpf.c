@@ -258,14 +258,14 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 #define PICK_MAX 32
 
 /*
- * Takes `cpu` from its running task, in a kernel of the lazy preemption
- * model as the fair class does it there: not at once, but when the task leaves the
- * kernel, at the latest at its next tick. Kernels that do not offer that leave two
- * ways. At once runs whom an interrupt wakes, as most of what is interrupted is about
- * to leave the kernel, or not in it, and who waits for one whose request is served,
- * which is rare. Whom a task wakes otherwise waits for the tick: the running task
- * would be taken from its system calls, perhaps with a lock, which made hackbench
- * twice as slow.
+ * Takes `cpu` from its running task. In a kernel of the lazy preemption model, this is
+ * done as the fair class does it there: not at once, but when the task leaves the kernel,
+ * at the latest at its next tick. Where sched_ext does not offer that, there are two
+ * cases. A task that an interrupt woke preempts at once, because most interrupted tasks
+ * are about to leave the kernel or are not in it. So does any task if the request of the
+ * running task is served, which is rare. Any other task waits for the tick: otherwise
+ * tasks would be preempted in their system calls, perhaps while holding a lock, which
+ * made hackbench twice as slow.
  */
 static inline void resched_curr_lazy(s32 cpu, bool at_once)
 {
@@ -317,7 +317,7 @@ static inline bool wakeup_preempt(struct live_task *t, s32 cpu, u64 now)
 {
 	enum live_preempt preempt = check_preempt(&t->se, cpu, t->ran_on < 0 ? WF_FORK : 0, now);
 
-	/* if another is to run before this one, that waits for the tick: whom an interrupt wakes does not */
+	/* if another task is to run before this one, this one waits for the tick, unless an interrupt woke it */
 	if (preempt == LIVE_PREEMPT_IF_BEST && (t->by_interrupt || is_best(&t->se, cpu)))
 		preempt = LIVE_PREEMPT_YES;
 	if (preempt != LIVE_PREEMPT_YES)

@@ -112,7 +112,7 @@ static inline s32 queue_cpu(const struct live_entity *le)
 	return (s32)(u32)le->joined - 1;
 }
 
-/* Takes a task off the sums that it is in, by exactly what it added: whoever comes first does it. */
+/* Subtracts from the sums exactly what the task added; the first caller does it. */
 static inline void queue_leave(struct live_entity *le)
 {
 	u64 joined = __sync_fetch_and_add(&le->joined, 0);

@@ -237,7 +237,7 @@ enum capture_step_kind {
 	CAPTURE_STEP_REQUEUE, /* requeue_delayed_entity(): a sleeper is woken before it has left the queue */
 	CAPTURE_STEP_DEQUEUE, /* dequeue_entities(), __dequeue_task() in 7.3: a task goes, or goes to sleep */
 	CAPTURE_STEP_PREEMPT, /* check_preempt_wakeup_fair(), wakeup_preempt_fair() in 7.3 */
-	CAPTURE_STEP_PICK, /* pick_task_fair(): who is next; once for each level of groups */
+	CAPTURE_STEP_PICK, /* pick_task_fair(): the next entity; once for each level of groups */
 	CAPTURE_STEP_CHARGE, /* update_curr(): the running entity pays for its time */
 	CAPTURE_STEP_TICK, /* task_tick_fair() */
 	CAPTURE_STEP_YIELD, /* yield_task_fair() */
@@ -321,7 +321,7 @@ struct capture_step {
 	s32 cpu; /* whose queue it is */
 	u32 argument; /* the last argument of the kernel's function: flags of an enqueue, dequeue or wakeup, the queued of a tick, the first of set_next */
 	u32 flags; /* enum capture_step_flag */
-	s32 result; /* pick: id of who is next; dequeue: what the function returned; reweight: 0 */
+	s32 result; /* pick: id of the next entity; dequeue: what the function returned; reweight: 0 */
 	u32 nr_waiting;
 	u64 weight; /* reweight: the new one */
 	struct capture_fair_rq before;

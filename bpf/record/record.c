@@ -49,8 +49,8 @@ static const char usage[] =
 	"on or off, partitions).\n"
 	"\n"
 	"  -o, --output FILE  what to write (default decisions.cwc)\n"
-	"  --queue            record what it does with the queue of each CPU instead: whom it\n"
-	"                     picks, who preempts whom, when a turn ends\n"
+	"  --queue            record what it does with the queue of each CPU instead:\n"
+	"                     picks, preemptions, ends of turns\n"
 	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
 	"  --limit N          stop recording, not the command, after N decisions; with --queue\n"
 	"                     they are spread over a second at least (default: none)\n";

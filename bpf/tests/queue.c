@@ -68,8 +68,8 @@ static void test_long_run(void)
 }
 
 /*
- * What a task may have to wait is 5 s: of two others of nice 0 that is 2.5 s of virtual
- * time. Who is owed less is forgiven the rest, others nothing.
+ * A task may have to wait for 5 s, which beside two others of nice 0 is 2.5 s of virtual
+ * time. A task that would wait longer is forgiven the rest, others are forgiven nothing.
  */
 static void test_limit_wait(void)
 {
@@ -118,7 +118,7 @@ static void test_alone(void)
 	CHECK(vruntime_eligible(fair_rq(0), task[1].se.vruntime));
 }
 
-/* Who leaves takes with it what it brought, once. */
+/* A task that leaves takes with it what it brought, once. */
 static void test_sums(void)
 {
 	struct cw_fair_rq *q = fair_rq(0);
@@ -210,7 +210,7 @@ static void test_preempt(void)
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 0), LIVE_PREEMPT_NO);
 	update_curr(&sys, q, 1);
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_IF_BEST);
-	/* a new one does not, since 7.3; and who does not ends the protection sooner: at V and a request */
+	/* a new one does not, since 7.3; one that does not ends the protection sooner: at V and a request */
 	set_feature(CW_FEAT_WAKEUP_PICK, true);
 	set_feature(CW_FEAT_PROTECT_SLICE, true);
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_IF_BEST);

@@ -149,8 +149,8 @@ static inline bool turn_is_over(const struct cw_sys *sys, const struct cw_fair_r
 }
 
 /*
- * Picking begins: does the running entity go on, whoever waits? With `protect` that
- * holds until its protection ends.
+ * At the start of a pick: does the running entity go on, whatever waits? With `protect`
+ * it does so until its protection ends.
  */
 static inline bool pick_protected(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				  bool protect)

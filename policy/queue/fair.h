@@ -226,8 +226,9 @@ static inline void yield_task_fair(const struct cw_sys *sys, struct cw_fair_rq *
 }
 
 /*
- * Who runs next: the index of one of `waiting`, or -1 for the running entity, or if nothing is queued.
- * If the dequeue of the one picked is delayed, it is due: the host completes it and asks again.
+ * Which entity runs next: the index of one of `waiting`, or -1 for the running entity, or
+ * if nothing is queued. If the dequeue of the picked entity is delayed, it is due now: the
+ * host completes it and asks again.
  */
 static inline s32 pick_next_entity(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				   const struct cw_waiting *waiting, struct cw_queue_decision *d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* When domains are due, and who balances for idle CPUs. LLCs 0-3 and 4-7. */
+/* When domains are due, and which CPU balances for idle ones. LLCs 0-3 and 4-7. */
 #include "balance_test.h"
 
 #include "balance/nohz.h"

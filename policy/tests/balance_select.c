@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who balances, which of several groups is the busiest, and what the statistics
+ * Which CPU balances, which of several groups is the busiest, and what the statistics
  * leave behind: rd->overloaded, the limit of idle CPU scans, group capacity.
  */
 #include "balance_test.h"
@@ -42,7 +42,7 @@ static void test_should_we_balance(void)
 	EXPECT(d, -1, BALANCE_NOT_MINE);
 	CHECK_EQ(d.cpus_scanned, 4);
 
-	/* Nothing idle: the first CPU of the group, whoever that is. */
+	/* Nothing idle: the first CPU of the group, whichever that is. */
 	make_tasks_on(0, 3, 1, 1024, 1024, 1024);
 	find(0, 2, CW_NOT_IDLE);
 	CHECK_EQ(d.reason, CW_REASON_BALANCE_PULL);

@@ -253,7 +253,7 @@ static void test_running_avg(void)
 	nr_running = 19;
 	find_llc(9 * ms);
 	CHECK_EQ(process.nr_running_avg, 5);
-	/* who does not fit does not look any more */
+	/* a process that does not fit does not search any more */
 	process.nr_running_avg = 60;
 	find_llc(9 * ms);
 	CHECK_EQ(process.nr_running_avg, 60);

@@ -146,7 +146,7 @@ static void test_pick(void)
 	CHECK_EQ(pick(), 2);
 	run_entity(entity(4, 2, 0, 1024));
 	CHECK_EQ(pick(), 4);
-	rq.curr.vruntime = 3; /* a tie goes to who waits */
+	rq.curr.vruntime = 3; /* a tie goes to the waiting entity */
 	CHECK_EQ(pick(), 2);
 }
 
@@ -191,7 +191,7 @@ static void test_yield(void)
 	/* it was not its turn */
 	rq.curr.vruntime = 920000;
 	CHECK_EQ(pick(), 2);
-	/* who waits is passed over, too: the next is the running one */
+	/* a waiting entity is passed over, too: the next is the running one */
 	rq.skip = 2;
 	CHECK_EQ(pick(), 1);
 	rq.curr.vruntime = 960000;

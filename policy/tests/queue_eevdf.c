@@ -58,7 +58,7 @@ static void test_mean(void)
 	update_zero_vruntime(&rq);
 	CHECK_EQ(rq.zero_vruntime, 5);
 	CHECK_EQ(avg_vruntime(&rq), 5);
-	/* V is 5.6: who is at 5 is eligible, at 6 not */
+	/* V is 5.6: an entity at 5 is eligible, one at 6 is not */
 	CHECK(vruntime_eligible(&rq, 5));
 	CHECK(!vruntime_eligible(&rq, 6));
 }
@@ -204,7 +204,7 @@ static void test_protection(void)
 	leave(&se);
 	set_next_entity(&sys, &rq, &se, 0);
 	CHECK_EQ(rq.nr_waiting, 1);
-	CHECK_EQ(pick(), 1); /* whoever is due before */
+	CHECK_EQ(pick(), 1); /* whichever is due before */
 	set_feature(CW_FEAT_RUN_TO_PARITY, false);
 	CHECK_EQ(pick(), 2);
 	set_feature(CW_FEAT_RUN_TO_PARITY, true);
@@ -272,7 +272,7 @@ static void test_pick(void)
 	CHECK_EQ(pick(), 1);
 	run_entity(entity(4, 300, 309, 1024));
 	CHECK_EQ(pick(), 4);
-	rq.curr.deadline = 310; /* a tie goes to who waits */
+	rq.curr.deadline = 310; /* a tie goes to the waiting entity */
 	CHECK_EQ(pick(), 1);
 	rq.curr.vruntime = 301; /* V is 300.25 */
 	rq.curr.deadline = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which CPU a wakeup searches around: who wakes whom, wake_affine(), domains and flags. */
+/* Which CPU a wakeup searches around: waker and wakee, wake_affine(), domains and flags. */
 #include "test.h"
 
 #include "track/upkeep.h"

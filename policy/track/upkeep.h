@@ -125,7 +125,7 @@ static inline void track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32
 	p->cpu = cpu;
 }
 
-/* The task was dequeued by who holds the lock of the queue, to be queued on another CPU. */
+/* The task was dequeued by the holder of the queue's lock, to be queued on another CPU. */
 static inline void track_detach_task(struct cw_sys *sys, struct cw_task *p)
 {
 	detach_entity_load_avg(cpu_rq(sys, p->cpu), p);

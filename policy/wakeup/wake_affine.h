@@ -14,7 +14,7 @@
 /* Flips older than this count half. */
 #define WAKEE_FLIP_DECAY_NS 1000000000ULL
 
-/* Note whom the waker wakes: how often it changes tells how many partners it has. */
+/* Note the wakee: how often it changes tells how many partners the waker has. */
 static inline void record_wakee(const struct cw_wakeup *w)
 {
 	struct cw_task *waker = w->waker;

@@ -221,7 +221,7 @@ FAULTS = {
 
 
 # Tasks that may be there each time that coreward's loader reads how many it counts in an idle guest:
-# itself, and who asks it.
+# itself, and the program that asks it.
 _IDLE_TASKS = 2
 
 

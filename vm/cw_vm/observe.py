@@ -15,7 +15,7 @@ from . import schedulers
 MACHINE = "1n2l2c1t"
 LOOPS = 500
 """Of hackbench, with one group of four senders and four receivers. Four of its messages fill a pipe, so that
-it switches often whoever schedules it."""
+it switches often under any scheduler."""
 
 LEAST = 300
 """Placements, switches and the like that this makes at least."""

@@ -58,7 +58,7 @@ _COUNTED = "hackbench --threads --pipe --groups 1 --loops 100"
 
 
 def _turns(chosen: list[Scheduler], rounds: int) -> Iterator[tuple[int, Scheduler]]:
-    """Who is when: each round begins with another scheduler, so that none is always after the same."""
+    """The order of turns: each round begins with another scheduler, so that none is always after the same."""
     for number in range(rounds):
         first = number % len(chosen)
         for scheduler in chosen[first:] + chosen[:first]:
@@ -68,7 +68,7 @@ def _turns(chosen: list[Scheduler], rounds: int) -> Iterator[tuple[int, Schedule
 def script(chosen: list[Scheduler], names: list[str], rounds: int) -> str:
     """The guest's script."""
     lines = [schedulers.PROLOGUE + _FUNCTIONS, "mkdir /tmp/warm", "echo warming up >&2"]
-    # the first turn is slower than all others, whoever has it: it is not counted
+    # the first turn is slower than all others, whichever scheduler has it: it is not counted
     lines += [f"run /tmp/warm {name} '{BENCHMARKS[name].command}'" for name in names]
     for number, scheduler in _turns(chosen, rounds):
         directory = f"/out/{number}/{scheduler.name}"

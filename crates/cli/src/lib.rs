@@ -76,7 +76,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-/// Whoever read the output has enough of it (`coreward features | head`).
+/// The reader of the output has closed it (`coreward features | head`).
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }

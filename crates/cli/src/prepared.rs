@@ -96,7 +96,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The threads on which runs are made: as many as asked for, or one for each CPU of this host.
+/// The number of threads that make runs: as many as asked for, or one for each CPU of this machine.
 pub(crate) fn pool(jobs: Option<u32>) -> Result<ThreadPool> {
     Ok(rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, |jobs| jobs as usize)).build()?)
 }
@@ -222,7 +222,7 @@ impl Prepared {
             progress.inc(1);
             metrics
         };
-        // the results, and so the first error, are in the order of the runs, whoever computes them
+        // the results, and so the first error, are in the order of the runs, whichever thread computes them
         let results: Vec<Result<Metrics>> = runs.par_iter().map(one).collect();
         progress.finish_and_clear();
         results.into_iter().collect()

@@ -33,7 +33,7 @@ pub(crate) struct Transfer {
     pub(crate) wake_next: bool,
 }
 
-/// Who waits on a channel.
+/// The side of a channel that tasks wait on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Readers,
@@ -54,7 +54,7 @@ pub(crate) struct Channel {
     /// Nothing will be written any more.
     pub(crate) closed: bool,
     buffers: Buffers,
-    /// The kernel's lock on it, and who had its lines last.
+    /// The kernel's lock on it, and the CPU that had its lines last.
     pub(crate) lock: Lock,
     /// The locks of its wait queues, of readers and of writers: a waker holds one
     /// while it wakes (__wake_up_common_lock, kernel/sched/wait.c).
@@ -88,7 +88,7 @@ impl Channel {
         }
     }
 
-    /// The queue of those who wait on a side.
+    /// The queue of tasks that wait on a side.
     pub(crate) fn waiting(&mut self, side: Side) -> &mut VecDeque<u32> {
         match side {
             Side::Readers => &mut self.readers,

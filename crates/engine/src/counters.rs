@@ -85,7 +85,7 @@ pub(crate) struct Counters {
     pub(crate) events: Latencies,
     /// Events in each second since the start.
     pub(crate) events_by_second: Vec<u64>,
-    /// From the look at the clock of who answers a task until the task runs.
+    /// From the time that the answering task reads from the clock until the answered task runs.
     pub(crate) replies: Latencies,
     pub(crate) reasons: Vec<u64>,
     /// Decisions of the queues, by their reasons.

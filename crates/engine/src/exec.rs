@@ -202,7 +202,7 @@ impl Simulation<'_> {
         false
     }
 
-    /// Writes or reads as much of a message as goes, wakes who waits for that, and blocks for the rest.
+    /// Writes or reads as much of a message as possible, wakes the tasks that wait for that, and blocks for the rest.
     fn transfer(&mut self, cpu: usize, id: u32, message: Message) -> bool {
         let Message { channel, bytes, read } = message;
         let ch = channel as usize;
@@ -236,8 +236,8 @@ impl Simulation<'_> {
         true
     }
 
-    /// Wakes the first waiter of a side, or all, and who polls for it. Pipes and
-    /// sockets use synchronous wakeups: the waker says that it is about to sleep.
+    /// Wakes the first waiter of a side, or all, and the tasks that poll for it. Pipes and
+    /// sockets use synchronous wakeups, which say that the waker is about to sleep.
     fn wake_up_side(&mut self, cpu: usize, ch: usize, side: Side, all: bool) {
         self.lock_wait_queue(cpu, ch, side);
         if side == Side::Readers {

@@ -9,7 +9,7 @@ use coreward_policy::{Feature, Process, Runtime, System};
 /// Counters in lines of their own that a search reads of each CPU: the process's run time there,
 /// and everybody's with its lock (struct sched_cache_time and struct rq, kernel/sched/sched.h of 7.3).
 const RUNTIME_LINES: u64 = 2;
-/// SCHED_CACHE also reads who runs there, which each switch writes (rq->curr).
+/// SCHED_CACHE also reads the task that runs there, which each switch writes (rq->curr).
 const CURR_LINES: u64 = 1;
 
 /// The processes of a run, as far as one of the features that ask for them is on.

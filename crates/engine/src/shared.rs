@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Requests that may wait for a task before it gets no more (schbench's `batch`).
 pub(crate) const MAX_REQUESTS: u32 = 128;
 
-/// A futex: a word that is written in user space, and who waits for it in the kernel.
+/// A futex: a word that is written in user space, and the tasks that wait for it in the kernel.
 #[derive(Clone, Default)]
 pub(crate) struct Futex {
     /// The word's line.
@@ -24,7 +24,7 @@ pub(crate) enum MutexState {
     #[default]
     Free,
     Locked,
-    /// Locked, and somebody may wait: who unlocks it has to call the kernel.
+    /// Locked, and a task may be waiting: the task that unlocks it has to call the kernel.
     Contended,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Flag {
     pub(crate) set: bool,
     /// Requests that wait to be taken.
     pub(crate) requests: u32,
-    /// The look at the clock of who set it.
+    /// The time that the task which set it read from the clock.
     pub(crate) posted_at: Option<u64>,
     pub(crate) futex: Futex,
 }
@@ -99,7 +99,7 @@ impl Shared {
         }
     }
 
-    /// Takes out everybody who waits for a condition, a barrier or a flag.
+    /// Removes all tasks that wait for a condition, a barrier or a flag.
     pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
         let conds = self.conds.iter_mut();
         let barriers = self.barriers.iter_mut().map(|b| &mut b.futex);

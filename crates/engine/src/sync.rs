@@ -73,7 +73,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A locked instruction: the line comes from whoever had it last.
+    /// A locked instruction: the line comes from the CPU that had it last.
     fn atomic(&mut self, cpu: usize, line: impl Fn(&mut Self) -> &mut Lock) -> Work {
         let m = self.moment(cpu);
         // the lock is taken out while the distances are read
@@ -206,7 +206,7 @@ impl Simulation<'_> {
         self.block(id as usize, WaitsIn::Futex)
     }
 
-    /// Calls the kernel to wake up to `n` who wait.
+    /// Calls the kernel to wake up to `n` waiters.
     fn futex_wake(&mut self, cpu: usize, on: On, n: usize) {
         if self.futex(on).waiters.is_empty() && matches!(on, On::Cond(_)) {
             return; // a condition's word says if anybody waits
@@ -233,7 +233,7 @@ impl Simulation<'_> {
         let waited = self.tasks[id as usize].in_syscall;
         let state = &mut self.shared.mutexes[mutex as usize].state;
         if *state == MutexState::Free {
-            // who was woken does not know if others wait
+            // a woken task does not know if others wait
             *state = if waited { MutexState::Contended } else { MutexState::Locked };
             self.tasks[id as usize].advance();
             return true;
@@ -279,7 +279,7 @@ impl Simulation<'_> {
         true
     }
 
-    /// Sets a flag; who waits for it is woken.
+    /// Sets a flag and wakes the task that waits for it.
     fn post(&mut self, cpu: usize, flag: u32) {
         let was_set = std::mem::replace(&mut self.shared.flags[flag as usize].set, true);
         if !was_set {
@@ -384,7 +384,7 @@ impl Simulation<'_> {
         true
     }
 
-    /// Frees the lock that the task holds; who spins on it now sees it.
+    /// Frees the lock that the task holds; a task that spins on it sees that now.
     fn unlock_cpu(&mut self, cpu: usize, task: usize) {
         let of = self.cpu_lock_of(cpu, task);
         self.tasks[task].sync.cpu_lock = None;

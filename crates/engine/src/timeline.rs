@@ -74,7 +74,7 @@ impl Timeline {
         }
     }
 
-    /// Who runs next: `picked` is -1 for the running entity, or if nothing is queued.
+    /// Which entity runs next: `picked` is -1 for the running entity, or if nothing is queued.
     pub(crate) fn pick_next(&mut self, sys: &Sys) -> QueueDecision {
         if !self.rq.curr_competes() {
             self.rq.update_zero_vruntime();
@@ -161,7 +161,7 @@ mod tests {
             prop_assert_eq!((rq.sum_w_vruntime, rq.sum_weight, rq.nr_waiting), (0, 0, 0));
         }
 
-        /// Whatever the buddies, CFS runs nobody who is ahead of another by more than the granularity.
+        /// Whatever the buddies are, CFS runs no entity that is ahead of another by more than the granularity.
         #[test]
         fn the_pick_of_cfs_is_never_unfair(
             vruntimes in prop::collection::vec(0i64..4_000_000, 1..12),

@@ -167,7 +167,7 @@ fn a_cost_is_charged_once_for_each_thing_that_it_is_for() {
     // the first task: a write and a read a round; the second one too; nobody else is in between
     let syscalls = extra("syscall_ns", 1000) / 1000;
     assert!((200..=400).contains(&syscalls), "{syscalls}");
-    // two wakeups a round, each in the way of the one who waits for it
+    // two wakeups a round, each on the path of the task that waits for it
     for name in ["wakeup_ns", "context_switch_ns", "pick_next_ns", "enqueue_ns"] {
         let times = extra(name, 1000) as f64 / 1000.0;
         assert!((190.0..=300.0).contains(&times), "{name}: {times}");

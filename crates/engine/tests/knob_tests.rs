@@ -1,5 +1,5 @@
 //! Every feature and tunable has a state built by hand in which its two sides differ: in one of the
-//! policy's C tests, or, if only the engine or who builds the machine reads it, in a test listed
+//! policy's C tests, or, if only the engine or the machine's builder reads it, in a test listed
 //! here. (That it changes a run, too, is shown in `policy_knobs.rs`.)
 
 use coreward_policy::{FEATURES, TUNABLES};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// What the C policy does not read, with the file, from the workspace's root, and the test of it.
 const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
-    // who queues a woken task
+    // which CPU queues a woken task
     ("TTWU_QUEUE", "crates/engine/tests/ttwu_queue.rs", "across_caches_the_target_queues_with_ttwu_queue"),
     (
         "TTWU_QUEUE_IDLE",
@@ -31,7 +31,7 @@ const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
         "crates/engine/src/load.rs",
         "with_the_rate_limit_a_group_is_told_of_a_changed_load_only_once_a_millisecond",
     ),
-    // whom a pipe wakes
+    // which tasks a pipe wakes
     (
         "PIPE_WAKE_WHILE_FULL",
         "crates/engine/src/channel.rs",

@@ -168,7 +168,7 @@ fn tunable_case(name: &str) -> Option<(Setup, i64)> {
         "min_granularity_ns" => (cfs(Setup::new("1c", spinners(12, 60 * MS))), 20_000_000),
         "wakeup_granularity_ns" => (cfs(crowd("1c")), 20_000_000),
         "nr_migrate" => (Setup::new("4c", uneven()), 1),
-        // who builds the domains asks for it
+        // the builder of the domains asks for it
         "relax_domain_level" => (Setup::new("2l2c", uneven()), 0),
         // LLCs that are half busy, or busy
         "llc_overaggr_pct" => (sched_cache(two_processes("2l4c", 6)).tunable("llc_aggr_tolerance", 100), 10),

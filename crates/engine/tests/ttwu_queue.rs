@@ -1,4 +1,4 @@
-//! Who queues a woken task: its waker, or the CPU that it is woken on. Only queueing costs time here.
+//! Which CPU queues a woken task: its waker, or the one that it is woken on. Only queueing costs time here.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn wake_cost(machine: &str, features: &[(&str, bool)]) -> u64 {
 fn across_caches_the_target_queues_with_ttwu_queue() {
     assert_eq!(wake_cost("2l1c", &[("TTWU_QUEUE", true)]), 0);
     assert_eq!(wake_cost("2l1c", &[("TTWU_QUEUE", false)]), ENQUEUE_NS);
-    // whoever is idle
+    // whichever CPU is idle
     assert_eq!(wake_cost("2l1c", &[("TTWU_QUEUE_IDLE", false)]), 0);
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn bind(port: u16) -> Result<Server> {
 pub(crate) fn serve(server: &Server) {
     for request in server.incoming_requests() {
         let response = respond(&request);
-        // who asked may have gone
+        // the client may have gone
         let _ = request.respond(response);
     }
 }

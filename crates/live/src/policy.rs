@@ -48,7 +48,7 @@ pub(crate) fn has_effect(name: &str) -> bool {
     !WITHOUT_EFFECT.contains(&name.strip_prefix("NO_").unwrap_or(name))
 }
 
-/// What is said to who sets one that does not.
+/// The message for a setting that does not.
 pub(crate) fn without_effect(name: &str) -> String {
     format!("{name} has no effect here, only in simulations (coreward run, compare)")
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
     let mut skel = skel.load().context("the kernel does not load the programs")?;
     skel.attach().context("the kernel does not attach the programs")?;
     visit_cpus();
-    // whoever starts a load for it to see waits for this
+    // scripts that start a load wait for this line
     eprintln!("coreward watches {} CPUs", system.nr_cpus);
     watch(&skel, args, &named, &ended)
 }

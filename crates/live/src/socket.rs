@@ -26,7 +26,7 @@ pub(crate) struct Lock {
 /// # Errors
 /// Another one has it, or the directory cannot be written.
 pub(crate) fn lock(directory: &'static Path) -> Result<Lock> {
-    // whoever may connect may change settings, so whatever is made here is its user's alone
+    // everybody who may connect may change settings, so only this user may access what is created here
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     let path = directory.join("coreward.lock");

@@ -52,7 +52,7 @@ fn recordings_have_every_path() {
     }
 }
 
-/// Who comes has neither lag nor credit.
+/// An entity that comes has neither lag nor credit.
 fn place_at_v(rq: &mut FairRq, sys: &Sys, se: &mut Entity, why: u32) {
     se.vlag = 0;
     rq.enqueue_entity(sys, se, why & !1);
@@ -92,7 +92,7 @@ fn leaving() {
     noticed(&["6.1"], QueueRules { dequeue_curr: leave_unnoticed, ..QueueRules::default() }, &["dequeue"]);
 }
 
-/// Whoever comes preempts.
+/// Every entity that comes preempts.
 fn preempt_always(
     rq: &mut FairRq,
     sys: &Sys,
@@ -155,7 +155,7 @@ fn ticks() {
     noticed(&["6.1"], QueueRules { entity_tick: tick_idly, ..QueueRules::default() }, &["tick"]);
 }
 
-/// Who yields keeps its turn.
+/// An entity that yields keeps its turn.
 fn keep(_: &mut FairRq, _: &Sys) {}
 
 #[test]
@@ -163,7 +163,7 @@ fn yielding() {
     noticed(&KERNELS, QueueRules { yield_task_fair: keep, ..QueueRules::default() }, &["yield"]);
 }
 
-/// Who begins to run is not protected.
+/// An entity that begins to run is not protected.
 fn run_unprotected(rq: &mut FairRq, sys: &Sys, se: &Entity, now: u64) {
     rq.set_next_entity(sys, se, now);
     rq.curr.vprot = rq.curr.vruntime;

@@ -148,7 +148,7 @@ impl FairRq {
         unsafe { cw_yield_task_fair(sys, self) }
     }
 
-    /// Who runs next.
+    /// Which entity runs next.
     pub fn pick_next_entity(&self, sys: &Sys, waiting: &[Waiting]) -> QueueDecision {
         assert_eq!(waiting.len(), self.nr_waiting as usize);
         let mut d = QueueDecision::default();

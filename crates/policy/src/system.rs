@@ -222,8 +222,8 @@ impl System {
         (usize::try_from(cpu).ok(), d)
     }
 
-    /// The first half of [`sched_balance_find_src`](Self::sched_balance_find_src), whoever is to
-    /// balance: the busiest group, an index in [`Sys::group`], None if there is no imbalance.
+    /// The first half of [`sched_balance_find_src`](Self::sched_balance_find_src), without the
+    /// check of which CPU balances: the busiest group as an index in [`Sys::group`], None if there is no imbalance.
     /// Sets imbalance, migration_type, fbq_type and sds of `env`.
     pub fn sched_balance_find_src_group(&mut self, env: &mut Balance) -> (Option<u32>, Decision) {
         let mut d = Decision::default();

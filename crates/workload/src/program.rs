@@ -49,8 +49,8 @@ pub enum Op {
         /// Bytes to read.
         bytes: u32,
     },
-    /// Closes a channel (`close`): who reads it when it is empty, or waits for that, leaves the
-    /// innermost loop that it is in, in which it has to be.
+    /// Closes a channel (`close`): a task that reads it when it is empty, or waits to read it, leaves its
+    /// innermost loop. It has to be in one.
     Close {
         /// Channel, relative to the task's base.
         channel: u32,
@@ -109,12 +109,12 @@ pub enum Op {
         of: u32,
     },
     /// Locks a mutex as glibc's normal `pthread_mutex_lock` does: in user space if it is free, else
-    /// by waiting on a futex. Who is woken has to compete for it again.
+    /// by waiting on a futex. A woken task has to compete for it again.
     Lock {
         /// Mutex, before the task's turn is added.
         mutex: u32,
     },
-    /// Unlocks a mutex (`pthread_mutex_unlock`), and wakes one who waits for it.
+    /// Unlocks a mutex (`pthread_mutex_unlock`), and wakes one waiter.
     Unlock {
         /// Mutex, before the task's turn is added.
         mutex: u32,
@@ -126,12 +126,12 @@ pub enum Op {
         /// Mutex.
         mutex: u32,
     },
-    /// Wakes the first who waits for a condition (`pthread_cond_signal`).
+    /// Wakes the first task that waits for a condition (`pthread_cond_signal`).
     Signal {
         /// Condition.
         cond: u32,
     },
-    /// Wakes all who wait for a condition (`pthread_cond_broadcast`).
+    /// Wakes all tasks that wait for a condition (`pthread_cond_broadcast`).
     Broadcast {
         /// Condition.
         cond: u32,
@@ -148,7 +148,7 @@ pub enum Op {
         /// Flag, relative to the task's base.
         flag: u32,
     },
-    /// Sets a flag, by its absolute number, if it is unset, and wakes who waits for it.
+    /// Sets a flag, by its absolute number, if it is unset, and wakes the task that waits for it.
     Post {
         /// Flag, absolute.
         flag: u32,
@@ -164,7 +164,7 @@ pub enum Op {
         list: u32,
     },
     /// Takes all flags that are on a list, youngest first, notes the time, and sets them one by one:
-    /// who waits for one of them measures from then on how long it takes to run again.
+    /// a task that waits for one of them measures from then on how long it takes to run again.
     PostListed {
         /// List.
         list: u32,
@@ -191,7 +191,7 @@ pub enum Op {
         /// The most repetitions; [`u64::MAX`] for no such limit.
         times: u64,
     },
-    /// Stops the workload, and wakes all who wait for conditions, barriers and flags, for good.
+    /// Stops the workload, and wakes all tasks that wait for conditions, barriers and flags, for good.
     Stop,
     /// The task's timers begin here, instead of with their first use.
     Origin,

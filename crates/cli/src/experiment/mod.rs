@@ -34,7 +34,7 @@
 //!
 //! [[ablation]]                    # what --ablations switches off or changes on all sides, for at most 5 runs of each
 //! label = "no line transfers"     # sched_feat, set, cost, task_group_depth
-//! cost = { line_same_llc_ns = 0 }
+//! cost = { transfer_llc_ns = 0 }
 //!
 //! [[published]]
 //! id = "S01-001"                  # id of the row, if it is from a collection; unique in the file

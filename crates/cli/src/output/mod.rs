@@ -202,7 +202,7 @@ fn standard(found: &Metadata) -> io::Result<Option<File>> {
 fn beside(place: &Place) -> io::Result<(File, End)> {
     let path = place.path.clone();
     if let Some(existing) = &place.existing {
-        // as it would be if it were written itself: only by those who may
+        // fails as writing the file itself would, if that is not permitted
         drop(File::options().write(true).open(&path)?);
         let (file, end) = new_file(place.directory(), path, true)?;
         // only root can, and only root has to

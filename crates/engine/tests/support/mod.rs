@@ -111,7 +111,7 @@ impl Run {
         hash(&done)
     }
 
-    /// (time, CPU, who left, how, who came) of each switch.
+    /// (time, CPU, previous task, how it left, next task) of each switch.
     pub(crate) fn switches(&self) -> impl Iterator<Item = (u64, usize, i32, Leaving, i32)> + '_ {
         self.events.iter().filter_map(|e| match *e {
             Event::Switch { now, cpu, prev, leaving, next } => Some((now, cpu, prev, leaving, next)),

@@ -15,7 +15,7 @@ use steps::Side;
 
 pub(crate) use state::Kernel;
 
-/// The policy's functions for a queue, or others that are held against the kernel.
+/// The policy's functions for a queue, or others to be compared with the kernel.
 #[derive(Clone, Copy)]
 #[allow(clippy::type_complexity, reason = "they are the functions' own types")]
 pub struct QueueRules {
@@ -23,7 +23,7 @@ pub struct QueueRules {
     pub enqueue_entity: fn(&mut FairRq, &Sys, &mut Entity, u32),
     /// Does it run at once?
     pub wakeup_preempt_fair: fn(&mut FairRq, &Sys, &Entity, &[Waiting], u32, bool, u64) -> QueueDecision,
-    /// Who runs next.
+    /// Which entity runs next.
     pub pick_next_entity: fn(&FairRq, &Sys, &[Waiting]) -> QueueDecision,
     /// The running entity pays.
     pub update_curr: fn(&mut FairRq, &Sys, u64) -> bool,

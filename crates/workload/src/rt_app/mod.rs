@@ -2,7 +2,7 @@
 //! `src/rt-app.c` does where the tutorial is silent.
 //!
 //! - `run` is work: so many us on a CPU of capacity 1024 (`calibration` as an integer rounds it
-//!   down to whole loops of so many ns, as rt-app does). `runtime` is time, whoever runs meanwhile.
+//!   down to whole loops of so many ns, as rt-app does). `runtime` is elapsed time, whichever task runs meanwhile.
 //! - `timer` counts from its last expiry, `sleep` from now; a name that begins with `unique` is a
 //!   timer of each thread, any other one of all.
 //! - `sync` signals and waits, and locks no mutex by itself; `suspend` and `resume` wait for and
