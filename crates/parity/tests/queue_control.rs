@@ -108,7 +108,11 @@ fn preempt_always(
 
 #[test]
 fn preemption() {
-    noticed(&KERNELS, QueueRules { wakeup_preempt_fair: preempt_always, ..QueueRules::default() }, &["preempt"]);
+    noticed(
+        &KERNELS,
+        QueueRules { wakeup_preempt_fair: preempt_always, ..QueueRules::default() },
+        &["preempt"],
+    );
 }
 
 /// The last in order runs next.

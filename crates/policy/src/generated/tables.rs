@@ -32,15 +32,15 @@ pub enum Feature {
     WAKEUP_PREEMPTION,
     /// VARIANT (6.6): the fair class's queue is EEVDF; without, CFS
     EEVDF,
-    /// CFS: a sleeper gets half a latency of credit, not a whole one
+    /// CFS: a sleeper gets half of latency_ns as credit, not all of it
     GENTLE_FAIR_SLEEPERS,
     /// CFS: a new task begins one slice behind the others
     START_DEBIT,
     /// a woken task is preferred at the next switch, even if it does not preempt; CFS: on a crowded CPU only
     NEXT_BUDDY,
-    /// CFS: on a crowded CPU a task that a wakeup preempted is preferred afterwards
+    /// CFS: on a crowded CPU, a task that was preempted by a wakeup is preferred afterwards
     LAST_BUDDY,
-    /// balancing takes the tasks that CFS prefers next for cache hot, if the CPU has work
+    /// balancing treats the tasks that CFS prefers next as cache hot, if the destination CPU has work
     CACHE_HOT_BUDDY,
     /// EEVDF: the running task keeps the CPU until its request is served
     RUN_TO_PARITY,
@@ -50,31 +50,31 @@ pub enum Feature {
     PLACE_DEADLINE_INITIAL,
     /// EEVDF: a sleeper with negative lag stays queued until it is eligible
     DELAY_DEQUEUE,
-    /// EEVDF: a delayed sleeper leaves with no positive lag
+    /// EEVDF: a sleeper whose dequeue was delayed leaves without positive lag
     DELAY_ZERO,
     /// VARIANT (6.7): a runqueue updates its task group's load average at most once per ms
     TG_LOAD_AVG_RATELIMIT,
-    /// VARIANT (6.12.y): fork and exec weigh a group by the CPUs that the task may use, not by all of its CPUs
+    /// VARIANT (6.12.y): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs
     DST_GROUP_ALLOWED,
-    /// VARIANT (7.3): a CPU that runs only SCHED_IDLE tasks is no idle CPU to another SCHED_IDLE task
+    /// VARIANT (7.3): a CPU that runs only SCHED_IDLE tasks does not count as idle for another SCHED_IDLE task
     SCHED_IDLE_AVOIDS_PEERS,
-    /// VARIANT (7.3): a search that may use no CPU of the cache does not note that the cache has no idle core
+    /// VARIANT (7.3): a search for a task that may use no CPU of the cache does not record that the cache has no idle core
     SIS_KEEP_IDLE_CORES,
     /// VARIANT (7.3): where CPUs differ in capacity, prefer idle cores to idle SMT siblings
     ASYM_IDLE_CORE,
-    /// VARIANT (7.3): SIS_UTIL limits the scan of CPUs of different capacity, too
+    /// VARIANT (7.3): SIS_UTIL also limits the scan of CPUs of different capacity
     ASYM_SIS_UTIL,
-    /// VARIANT (until 6.14): every read of a full pipe wakes a writer, even if it frees no buffer
+    /// VARIANT (until 6.14): every read of a full pipe wakes a writer, even if the read frees no buffer
     PIPE_WAKE_WHILE_FULL,
-    /// newidle balance throws a dice for each domain, by how often it found a task there (6.12.y)
+    /// newidle balance searches each domain with a probability that depends on how often it found a task there (6.12.y)
     NI_RANDOM,
-    /// NI_RANDOM: domains that are balanced seldom are let through more often
+    /// NI_RANDOM: domains that are balanced rarely are searched more often
     NI_RATE,
     /// VARIANT (6.14): balancing neither counts nor moves sleepers whose dequeue is delayed, except as load
     LB_RUNNABLE,
     /// VARIANT (by 7.3): balancing moves no task of negative lag to a CPU that has work, until an attempt has failed
     LB_ELIGIBLE,
-    /// VARIANT (by 7.3): of the idle CPUs one whose core is idle balances for them
+    /// VARIANT (by 7.3): the CPU that balances for all idle CPUs is one whose core is idle
     ILB_IDLE_CORE,
     /// VARIANT (by 7.3): asymmetric capacity: balancing ignores misfits that the CPU cannot help or whose core is busy, passes over groups of bigger CPUs at once, and takes a single task off a busy core or another cluster
     ASYM_LB,
@@ -96,27 +96,27 @@ pub enum Feature {
     CACHE_AWARE_HOT,
     /// CACHE_AWARE: whether an LLC is crowded matters to processes of few threads, too (review of the RFC)
     CACHE_AWARE_CHECK_ALL,
-    /// VARIANT (until 5.15): no newidle balance on a CPU that is usually idle for less than migration_cost_ns
+    /// VARIANT (until 5.15): no newidle balance on a CPU whose average idle time is less than migration_cost_ns
     NEWIDLE_MIN_IDLE,
-    /// VARIANT (5.16, e60b56e46b38): newidle balance, too, decays what a domain costs, and a new maximum puts the decay off for a second
+    /// VARIANT (5.16, e60b56e46b38): newidle balance also decays a domain's cost, and a new maximum postpones the decay by a second
     NEWIDLE_COST_DECAY,
-    /// VARIANT (until 4.13): wake_affine asks neither who is idle nor WA_WEIGHT, but compares the load of queued tasks; needs IDLEST_BY_LOAD, which keeps it
+    /// VARIANT (until 4.13): wake_affine uses neither WA_IDLE nor WA_WEIGHT, but compares the load of queued tasks; needs IDLEST_BY_LOAD, which maintains it
     WA_EFFECTIVE_LOAD,
-    /// VARIANT (5.6, 5.7): fork, exec and WAKE_CAP know how many CPUs a group has, and the load of a busy group; in 5.5 each that runs a task and is used beyond the margin is overloaded, and all are equally loaded
+    /// VARIANT (5.6, 5.7): fork, exec and WAKE_CAP know how many CPUs a group has, and the load of a busy group; in 5.5 each group that runs a task and is used beyond the margin is overloaded, and all are equally loaded
     DST_GROUP_STATS,
-    /// VARIANT (5.7): a group whose tasks wait for long is busy or overloaded, however little it is used
+    /// VARIANT (5.7): a group whose tasks wait for a long time is busy or overloaded, however low its utilisation is
     GROUP_RUNNABLE,
-    /// VARIANT (6.8): what a task uses counts half for each failed attempt to fill a group's spare capacity with it
+    /// VARIANT (6.8): a task's utilisation is halved for each failed attempt to fill a group's spare capacity with it
     LB_UTIL_RELAX,
-    /// ours, of no kernel: a synchronous wakeup takes the waker's CPU if only the waker runs there, is on the node where the task was, and is known to sleep at once; coreward live has it on
+    /// coreward's own, in no kernel: a synchronous wakeup takes the waker's CPU if only the waker runs there, is on the node where the task was, and is known to sleep at once; coreward live has it on
     SYNC_ON_WAKER,
-    /// EEVDF: a task that is moved takes along how far off its deadline is
+    /// EEVDF: a task that is moved keeps the distance to its deadline
     PLACE_REL_DEADLINE,
     /// EEVDF: a woken task whose slice is shorter ends the protection of the running one
     PREEMPT_SHORT,
     /// EEVDF: the next buddy runs next if it is eligible
     PICK_BUDDY,
-    /// VARIANT (6.18, 6.12.y): EEVDF: who yields gives up the time of the request too, not only its deadline
+    /// VARIANT (6.18, 6.12.y): EEVDF: a task that yields gives up the time of its request, too, not only its deadline
     YIELD_FORFEITS,
     /// VARIANT (6.17): EEVDF: the running task is protected up to a virtual time of its own, which shorter requests bring nearer, and its turn ends there
     PROTECT_SLICE,
@@ -124,17 +124,17 @@ pub enum Feature {
     WAKEUP_PICK,
     /// VARIANT (by 7.3): EEVDF: lag is limited by the longest slice of the queue and a tick, and a delayed sleeper owes no more than it did
     LAG_MAX_SLICE,
-    /// VARIANT (5.15): CFS: a SCHED_IDLE sleeper gets the credit of a least granularity, not of a latency
+    /// VARIANT (5.15): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns
     IDLE_SLEEPERS,
-    /// CFS: a turn lasts for the least granularity at least (5.13)
+    /// CFS: a turn lasts for at least min_granularity_ns (5.13)
     BASE_SLICE,
-    /// a timer of its own ends a turn when the request is served, not the next tick
+    /// a separate timer ends a turn when the request is served, instead of the next tick
     HRTICK,
-    /// VARIANT (CONFIG_PREEMPT_LAZY): the fair class takes a CPU from a task when that leaves the kernel, at the latest at a tick, and sends no interrupt for it
+    /// VARIANT (CONFIG_PREEMPT_LAZY): the fair class takes a CPU from a task when the task leaves the kernel, at the latest at a tick, and sends no interrupt for that
     PREEMPT_LAZY,
-    /// VARIANT (CONFIG_PREEMPT): a task is preempted in the kernel, too; without PREEMPT_LAZY and this, when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)
+    /// VARIANT (CONFIG_PREEMPT): a task can also be preempted in the kernel; without this and PREEMPT_LAZY, only when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)
     PREEMPT_FULL,
-    /// VARIANT (by 7.3): EEVDF: real time is turned into virtual time by a division, not by the weight's inverse
+    /// VARIANT (by 7.3): EEVDF: real time is converted to virtual time by a division, not by the weight's inverse
     EXACT_DELTA,
 }
 
@@ -216,7 +216,7 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "GENTLE_FAIR_SLEEPERS",
         kernels: "..6.5",
         seed: "",
-        help: "CFS: a sleeper gets half a latency of credit, not a whole one",
+        help: "CFS: a sleeper gets half of latency_ns as credit, not all of it",
     },
     FeatureInfo {
         name: "START_DEBIT",
@@ -234,13 +234,13 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "LAST_BUDDY",
         kernels: "..6.5",
         seed: "",
-        help: "CFS: on a crowded CPU a task that a wakeup preempted is preferred afterwards",
+        help: "CFS: on a crowded CPU, a task that was preempted by a wakeup is preferred afterwards",
     },
     FeatureInfo {
         name: "CACHE_HOT_BUDDY",
         kernels: "..",
         seed: "",
-        help: "balancing takes the tasks that CFS prefers next for cache hot, if the CPU has work",
+        help: "balancing treats the tasks that CFS prefers next as cache hot, if the destination CPU has work",
     },
     FeatureInfo {
         name: "RUN_TO_PARITY",
@@ -270,7 +270,7 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "DELAY_ZERO",
         kernels: "6.12..",
         seed: "",
-        help: "EEVDF: a delayed sleeper leaves with no positive lag",
+        help: "EEVDF: a sleeper whose dequeue was delayed leaves without positive lag",
     },
     FeatureInfo {
         name: "TG_LOAD_AVG_RATELIMIT",
@@ -282,19 +282,19 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "DST_GROUP_ALLOWED",
         kernels: "6.12..",
         seed: "",
-        help: "VARIANT (6.12.y): fork and exec weigh a group by the CPUs that the task may use, not by all of its CPUs",
+        help: "VARIANT (6.12.y): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs",
     },
     FeatureInfo {
         name: "SCHED_IDLE_AVOIDS_PEERS",
         kernels: "7.3..",
         seed: "",
-        help: "VARIANT (7.3): a CPU that runs only SCHED_IDLE tasks is no idle CPU to another SCHED_IDLE task",
+        help: "VARIANT (7.3): a CPU that runs only SCHED_IDLE tasks does not count as idle for another SCHED_IDLE task",
     },
     FeatureInfo {
         name: "SIS_KEEP_IDLE_CORES",
         kernels: "7.3..",
         seed: "",
-        help: "VARIANT (7.3): a search that may use no CPU of the cache does not note that the cache has no idle core",
+        help: "VARIANT (7.3): a search for a task that may use no CPU of the cache does not record that the cache has no idle core",
     },
     FeatureInfo {
         name: "ASYM_IDLE_CORE",
@@ -306,25 +306,25 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "ASYM_SIS_UTIL",
         kernels: "7.3..",
         seed: "",
-        help: "VARIANT (7.3): SIS_UTIL limits the scan of CPUs of different capacity, too",
+        help: "VARIANT (7.3): SIS_UTIL also limits the scan of CPUs of different capacity",
     },
     FeatureInfo {
         name: "PIPE_WAKE_WHILE_FULL",
         kernels: "..6.12",
         seed: "",
-        help: "VARIANT (until 6.14): every read of a full pipe wakes a writer, even if it frees no buffer",
+        help: "VARIANT (until 6.14): every read of a full pipe wakes a writer, even if the read frees no buffer",
     },
     FeatureInfo {
         name: "NI_RANDOM",
         kernels: "6.1 6.12..",
         seed: "",
-        help: "newidle balance throws a dice for each domain, by how often it found a task there (6.12.y)",
+        help: "newidle balance searches each domain with a probability that depends on how often it found a task there (6.12.y)",
     },
     FeatureInfo {
         name: "NI_RATE",
         kernels: "7.3..",
         seed: "",
-        help: "NI_RANDOM: domains that are balanced seldom are let through more often",
+        help: "NI_RANDOM: domains that are balanced rarely are searched more often",
     },
     FeatureInfo {
         name: "LB_RUNNABLE",
@@ -342,7 +342,7 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "ILB_IDLE_CORE",
         kernels: "7.3..",
         seed: "",
-        help: "VARIANT (by 7.3): of the idle CPUs one whose core is idle balances for them",
+        help: "VARIANT (by 7.3): the CPU that balances for all idle CPUs is one whose core is idle",
     },
     FeatureInfo {
         name: "ASYM_LB",
@@ -408,49 +408,49 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "NEWIDLE_MIN_IDLE",
         kernels: "..5.10",
         seed: "002",
-        help: "VARIANT (until 5.15): no newidle balance on a CPU that is usually idle for less than migration_cost_ns",
+        help: "VARIANT (until 5.15): no newidle balance on a CPU whose average idle time is less than migration_cost_ns",
     },
     FeatureInfo {
         name: "NEWIDLE_COST_DECAY",
         kernels: "6.1..",
         seed: "002",
-        help: "VARIANT (5.16, e60b56e46b38): newidle balance, too, decays what a domain costs, and a new maximum puts the decay off for a second",
+        help: "VARIANT (5.16, e60b56e46b38): newidle balance also decays a domain's cost, and a new maximum postpones the decay by a second",
     },
     FeatureInfo {
         name: "WA_EFFECTIVE_LOAD",
         kernels: "..4.8",
         seed: "",
-        help: "VARIANT (until 4.13): wake_affine asks neither who is idle nor WA_WEIGHT, but compares the load of queued tasks; needs IDLEST_BY_LOAD, which keeps it",
+        help: "VARIANT (until 4.13): wake_affine uses neither WA_IDLE nor WA_WEIGHT, but compares the load of queued tasks; needs IDLEST_BY_LOAD, which maintains it",
     },
     FeatureInfo {
         name: "DST_GROUP_STATS",
         kernels: "..4.8 5.10..",
         seed: "",
-        help: "VARIANT (5.6, 5.7): fork, exec and WAKE_CAP know how many CPUs a group has, and the load of a busy group; in 5.5 each that runs a task and is used beyond the margin is overloaded, and all are equally loaded",
+        help: "VARIANT (5.6, 5.7): fork, exec and WAKE_CAP know how many CPUs a group has, and the load of a busy group; in 5.5 each group that runs a task and is used beyond the margin is overloaded, and all are equally loaded",
     },
     FeatureInfo {
         name: "GROUP_RUNNABLE",
         kernels: "5.10..",
         seed: "",
-        help: "VARIANT (5.7): a group whose tasks wait for long is busy or overloaded, however little it is used",
+        help: "VARIANT (5.7): a group whose tasks wait for a long time is busy or overloaded, however low its utilisation is",
     },
     FeatureInfo {
         name: "LB_UTIL_RELAX",
         kernels: "6.8..",
         seed: "",
-        help: "VARIANT (6.8): what a task uses counts half for each failed attempt to fill a group's spare capacity with it",
+        help: "VARIANT (6.8): a task's utilisation is halved for each failed attempt to fill a group's spare capacity with it",
     },
     FeatureInfo {
         name: "SYNC_ON_WAKER",
         kernels: "",
         seed: "",
-        help: "ours, of no kernel: a synchronous wakeup takes the waker's CPU if only the waker runs there, is on the node where the task was, and is known to sleep at once; coreward live has it on",
+        help: "coreward's own, in no kernel: a synchronous wakeup takes the waker's CPU if only the waker runs there, is on the node where the task was, and is known to sleep at once; coreward live has it on",
     },
     FeatureInfo {
         name: "PLACE_REL_DEADLINE",
         kernels: "6.12..",
         seed: "",
-        help: "EEVDF: a task that is moved takes along how far off its deadline is",
+        help: "EEVDF: a task that is moved keeps the distance to its deadline",
     },
     FeatureInfo {
         name: "PREEMPT_SHORT",
@@ -468,7 +468,7 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "YIELD_FORFEITS",
         kernels: "6.12..",
         seed: "",
-        help: "VARIANT (6.18, 6.12.y): EEVDF: who yields gives up the time of the request too, not only its deadline",
+        help: "VARIANT (6.18, 6.12.y): EEVDF: a task that yields gives up the time of its request, too, not only its deadline",
     },
     FeatureInfo {
         name: "PROTECT_SLICE",
@@ -492,37 +492,37 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "IDLE_SLEEPERS",
         kernels: "6.1..6.5",
         seed: "",
-        help: "VARIANT (5.15): CFS: a SCHED_IDLE sleeper gets the credit of a least granularity, not of a latency",
+        help: "VARIANT (5.15): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns",
     },
     FeatureInfo {
         name: "BASE_SLICE",
         kernels: "5.10..6.5",
         seed: "",
-        help: "CFS: a turn lasts for the least granularity at least (5.13)",
+        help: "CFS: a turn lasts for at least min_granularity_ns (5.13)",
     },
     FeatureInfo {
         name: "HRTICK",
         kernels: "7.3..",
         seed: "",
-        help: "a timer of its own ends a turn when the request is served, not the next tick",
+        help: "a separate timer ends a turn when the request is served, instead of the next tick",
     },
     FeatureInfo {
         name: "PREEMPT_LAZY",
         kernels: "6.18..",
         seed: "",
-        help: "VARIANT (CONFIG_PREEMPT_LAZY): the fair class takes a CPU from a task when that leaves the kernel, at the latest at a tick, and sends no interrupt for it",
+        help: "VARIANT (CONFIG_PREEMPT_LAZY): the fair class takes a CPU from a task when the task leaves the kernel, at the latest at a tick, and sends no interrupt for that",
     },
     FeatureInfo {
         name: "PREEMPT_FULL",
         kernels: "",
         seed: "",
-        help: "VARIANT (CONFIG_PREEMPT): a task is preempted in the kernel, too; without PREEMPT_LAZY and this, when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)",
+        help: "VARIANT (CONFIG_PREEMPT): a task can also be preempted in the kernel; without this and PREEMPT_LAZY, only when it leaves the kernel (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY)",
     },
     FeatureInfo {
         name: "EXACT_DELTA",
         kernels: "7.3..",
         seed: "",
-        help: "VARIANT (by 7.3): EEVDF: real time is turned into virtual time by a division, not by the weight's inverse",
+        help: "VARIANT (by 7.3): EEVDF: real time is converted to virtual time by a division, not by the weight's inverse",
     },
 ];
 
@@ -531,25 +531,25 @@ pub const FEATURES: &[FeatureInfo] = &[
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tunable {
-    /// WAKEUP_BIAS_PREV: part of the previous CPU that has to be spare (seed 000: 25 %)
+    /// WAKEUP_BIAS_PREV: part of the previous CPU's capacity that has to be spare (seed 000: 25 %)
     spare_capacity_threshold,
-    /// a task that ran less than this ago is cache hot; also the least that a CPU expects newidle balance to cost (sched/migration_cost_ns)
+    /// a task that last ran less than this ago is cache hot; also the least cost that a CPU expects of newidle balance (sched/migration_cost_ns)
     migration_cost_ns,
     /// EEVDF: size of a request, before scaling by 1 + log2(min(CPUs, 8)); 750000 until 6.17 and 6.12.y (sched/base_slice_ns)
     base_slice_ns,
-    /// CFS: time in which each of up to latency_ns / min_granularity_ns tasks runs once, before scaling as base_slice_ns (sched/latency_ns)
+    /// CFS: time in which each of up to latency_ns / min_granularity_ns tasks runs once, before the scaling of base_slice_ns (sched/latency_ns)
     latency_ns,
-    /// CFS: time that each task gets where there are more, before scaling likewise (sched/min_granularity_ns)
+    /// CFS: time that each task gets if there are more, before the same scaling (sched/min_granularity_ns)
     min_granularity_ns,
-    /// CFS: a woken task preempts if it is behind by more, before scaling likewise (sched/wakeup_granularity_ns)
+    /// CFS: a woken task preempts if it is behind by more than this, before the same scaling (sched/wakeup_granularity_ns)
     wakeup_granularity_ns,
-    /// most tasks that one balance looks at in one go (sched/nr_migrate)
+    /// most tasks that one balance looks at in one pass (sched/nr_migrate)
     nr_migrate,
     /// newidle balance only below this domain level; -1: no request (seed 002)
     relax_domain_level,
     /// a task fits a CPU if its utilisation times this is less than the capacity (seed 004)
     capacity_margin,
-    /// SCHED_CACHE: an LLC that is used more than this is busy; half as much again without SMT (sched/llc_balancing/overaggr_pct)
+    /// SCHED_CACHE: an LLC whose utilisation exceeds this is busy; one and a half times this without SMT (sched/llc_balancing/overaggr_pct)
     llc_overaggr_pct,
     /// SCHED_CACHE: how much busier the preferred LLC may get than another (sched/llc_balancing/imb_pct)
     llc_imb_pct,
@@ -557,15 +557,15 @@ pub enum Tunable {
     cache_util_divisor,
     /// CACHE_AWARE: an LLC is crowded when it has tasks for this part of its CPUs (seed 003: 1/3)
     cache_running_divisor,
-    /// preferred LLC: what a process ran counts half after this time (sched/llc_balancing/epoch_period)
+    /// preferred LLC: the run time of a process counts half after this time (sched/llc_balancing/epoch_period)
     llc_epoch_period,
-    /// preferred LLC: a process that has not looked for one for longer has none (sched/llc_balancing/epoch_affinity_timeout)
+    /// preferred LLC: a process that has not searched for one for longer than this has none (sched/llc_balancing/epoch_affinity_timeout)
     llc_epoch_affinity_timeout,
-    /// preferred LLC: what a process occupies of it on average of its CPUs (RFC of 2025: 1/32); nothing with SCHED_CACHE
+    /// preferred LLC: least occupancy by the process, averaged over the LLC's CPUs (RFC of 2025: 1/32); no effect with SCHED_CACHE
     llc_min_occupancy,
-    /// SCHED_CACHE: how far the threads that a process runs and its footprint may exceed the LLC that it prefers; 0: never prefer one, 100: whatever it needs (sched/llc_balancing/aggr_tolerance)
+    /// SCHED_CACHE: how far a process's running threads and its footprint may exceed the LLC that it prefers; 0: it never prefers one, 100: no limit (sched/llc_balancing/aggr_tolerance)
     llc_aggr_tolerance,
-    /// preferred LLC: another one must be occupied by more than this part of the preferred one's (7.3: 200; RFC of 2025: 100)
+    /// preferred LLC: another LLC replaces it if its occupancy exceeds this percentage of the preferred one's (7.3: 200; RFC of 2025: 100)
     llc_switch_pct,
 }
 
@@ -577,7 +577,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 0,
         max: 1024,
         unit: "1/1024",
-        help: "WAKEUP_BIAS_PREV: part of the previous CPU that has to be spare (seed 000: 25 %)",
+        help: "WAKEUP_BIAS_PREV: part of the previous CPU's capacity that has to be spare (seed 000: 25 %)",
     },
     TunableInfo {
         name: "migration_cost_ns",
@@ -585,7 +585,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 0,
         max: 100000000,
         unit: "ns",
-        help: "a task that ran less than this ago is cache hot; also the least that a CPU expects newidle balance to cost (sched/migration_cost_ns)",
+        help: "a task that last ran less than this ago is cache hot; also the least cost that a CPU expects of newidle balance (sched/migration_cost_ns)",
     },
     TunableInfo {
         name: "base_slice_ns",
@@ -601,7 +601,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 100000,
         max: 1000000000,
         unit: "ns",
-        help: "CFS: time in which each of up to latency_ns / min_granularity_ns tasks runs once, before scaling as base_slice_ns (sched/latency_ns)",
+        help: "CFS: time in which each of up to latency_ns / min_granularity_ns tasks runs once, before the scaling of base_slice_ns (sched/latency_ns)",
     },
     TunableInfo {
         name: "min_granularity_ns",
@@ -609,7 +609,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 100000,
         max: 1000000000,
         unit: "ns",
-        help: "CFS: time that each task gets where there are more, before scaling likewise (sched/min_granularity_ns)",
+        help: "CFS: time that each task gets if there are more, before the same scaling (sched/min_granularity_ns)",
     },
     TunableInfo {
         name: "wakeup_granularity_ns",
@@ -617,7 +617,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 0,
         max: 1000000000,
         unit: "ns",
-        help: "CFS: a woken task preempts if it is behind by more, before scaling likewise (sched/wakeup_granularity_ns)",
+        help: "CFS: a woken task preempts if it is behind by more than this, before the same scaling (sched/wakeup_granularity_ns)",
     },
     TunableInfo {
         name: "nr_migrate",
@@ -625,7 +625,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 1,
         max: 128,
         unit: "tasks",
-        help: "most tasks that one balance looks at in one go (sched/nr_migrate)",
+        help: "most tasks that one balance looks at in one pass (sched/nr_migrate)",
     },
     TunableInfo {
         name: "relax_domain_level",
@@ -649,7 +649,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 0,
         max: 100,
         unit: "%",
-        help: "SCHED_CACHE: an LLC that is used more than this is busy; half as much again without SMT (sched/llc_balancing/overaggr_pct)",
+        help: "SCHED_CACHE: an LLC whose utilisation exceeds this is busy; one and a half times this without SMT (sched/llc_balancing/overaggr_pct)",
     },
     TunableInfo {
         name: "llc_imb_pct",
@@ -681,7 +681,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 100000,
         max: 1000000000,
         unit: "ns",
-        help: "preferred LLC: what a process ran counts half after this time (sched/llc_balancing/epoch_period)",
+        help: "preferred LLC: the run time of a process counts half after this time (sched/llc_balancing/epoch_period)",
     },
     TunableInfo {
         name: "llc_epoch_affinity_timeout",
@@ -689,7 +689,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 1,
         max: 1000,
         unit: "epochs",
-        help: "preferred LLC: a process that has not looked for one for longer has none (sched/llc_balancing/epoch_affinity_timeout)",
+        help: "preferred LLC: a process that has not searched for one for longer than this has none (sched/llc_balancing/epoch_affinity_timeout)",
     },
     TunableInfo {
         name: "llc_min_occupancy",
@@ -697,7 +697,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 0,
         max: 1024,
         unit: "1/1024",
-        help: "preferred LLC: what a process occupies of it on average of its CPUs (RFC of 2025: 1/32); nothing with SCHED_CACHE",
+        help: "preferred LLC: least occupancy by the process, averaged over the LLC's CPUs (RFC of 2025: 1/32); no effect with SCHED_CACHE",
     },
     TunableInfo {
         name: "llc_aggr_tolerance",
@@ -705,7 +705,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 0,
         max: 100,
         unit: "1/100",
-        help: "SCHED_CACHE: how far the threads that a process runs and its footprint may exceed the LLC that it prefers; 0: never prefer one, 100: whatever it needs (sched/llc_balancing/aggr_tolerance)",
+        help: "SCHED_CACHE: how far a process's running threads and its footprint may exceed the LLC that it prefers; 0: it never prefers one, 100: no limit (sched/llc_balancing/aggr_tolerance)",
     },
     TunableInfo {
         name: "llc_switch_pct",
@@ -713,7 +713,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 100,
         max: 1000,
         unit: "%",
-        help: "preferred LLC: another one must be occupied by more than this part of the preferred one's (7.3: 200; RFC of 2025: 100)",
+        help: "preferred LLC: another LLC replaces it if its occupancy exceeds this percentage of the preferred one's (7.3: 200; RFC of 2025: 100)",
     },
 ];
 
