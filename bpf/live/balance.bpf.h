@@ -15,22 +15,22 @@
 #include "balance/loop.h"
 #include "balance/nohz.h"
 
-/* The balance that each CPU is at. */
+/* The progress of each CPU's balance. */
 struct cw_lb load_balance[CW_MAX_CPUS];
 
 /* A request to a task to leave its CPU: 1 + the CPU that it is to go to. */
 #define PUSH_CPU 0xffffu
-#define PUSH_ACTIVE (1u << 16) /* by active balance, else for an exec */
+#define PUSH_ACTIVE (1u << 16) /* by active balance, otherwise for an exec */
 #define PUSH_LLC (1u << 17) /* for the sake of the LLC that it prefers */
 
-/* What each CPU has to do in its next dispatch, and when it is to look for what starves. */
+/* What each CPU has to do in its next dispatch, and when it is to look for starving tasks. */
 struct balance_state {
-	u64 next_rescue; /* the tick from which it looks for a waiting task that starves */
-	u64 next_kthread; /* the tick from which one of the kernel's threads is to run */
-	u32 kthreads; /* some may wait (crowd.bpf.h) */
-	s32 looked_at; /* the CPU that it last looked at, whether that idles though tasks wait */
+	u64 next_rescue; /* the tick from which it looks for a starving task */
+	u64 next_kthread; /* the tick from which a kernel thread is to run */
+	u32 kthreads; /* kernel threads may be waiting (crowd.bpf.h) */
+	s32 looked_at; /* the CPU that it last checked for idling although tasks wait */
 	u32 due; /* balance them */
-	u32 exec; /* ask where its running task is to go, which has begun another program */
+	u32 exec; /* ask where its running task is to go, which has executed another program */
 	u32 push_to; /* active balance, exec: where its running task is to go, PUSH_* */
 } balance_state[CW_MAX_CPUS];
 
@@ -50,7 +50,7 @@ CW_GLOBAL u32 offer_task(s32 cpu, const struct cw_task *p CW_NONNULL,
 	return detach_task(&sys, &lb_of(cpu)->env, p, allowed, false);
 }
 
-/* The task has been moved from the queue of `src`: takes it off the sums, and the host's counters to `dst`. */
+/* The task has been moved from the queue of `src`: subtract it from the sums, and move the policy's counters to `dst`. */
 CW_GLOBAL bool account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u64 now)
 {
 	if (t->se.cpu == src)
@@ -59,7 +59,7 @@ CW_GLOBAL bool account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u6
 	return track_enqueue_task(&sys, &t->host.policy, dst, now);
 }
 
-/* Offers the tasks that wait for env->src_cpu; returns how many went to env->dst_cpu. */
+/* Offers the tasks that wait for env->src_cpu; returns how many moved to env->dst_cpu. */
 static __noinline u32 detach_tasks(s32 this_cpu)
 {
 	struct cw_balance *env = &lb_of(this_cpu)->env;
@@ -67,7 +67,7 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 	struct task_struct *p;
 	u32 moved = 0;
 
-	/* what waits there would not be run */
+	/* tasks that wait there would not run */
 	if (offline[dst])
 		return 0;
 	bpf_for_each(scx_dsq, p, src, 0) {
@@ -89,7 +89,7 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 		if (step != CW_DETACH_TAKE)
 			continue;
 		if (dst == this_cpu && env->idle == CW_NEWLY_IDLE) {
-			/* it is what runs next */
+			/* it runs next */
 			went = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 		} else {
 			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER,
@@ -103,14 +103,14 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 		moved++;
 		account_move(t, src, dst, env->now);
 		count_pull(this_cpu, env->idle == CW_NEWLY_IDLE);
-		/* which may be idle, and would not look */
+		/* which may be idle, and would not check its queue */
 		if (dst != this_cpu)
 			scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
 	}
 	return moved;
 }
 
-/* Has the running task of `src` come to `dst`, unless another CPU has asked for it. */
+/* Asks the running task of `src` to come to `dst`, unless another CPU has asked for it. */
 static inline void active_load_balance(s32 src, s32 dst, bool for_llc)
 {
 	u32 ask = (u32)(dst + 1) | PUSH_ACTIVE | (for_llc ? PUSH_LLC : 0);
@@ -120,7 +120,7 @@ static inline void active_load_balance(s32 src, s32 dst, bool for_llc)
 	scx_bpf_kick_cpu(src, SCX_KICK_PREEMPT);
 }
 
-/* May the task, which `src` has been running, go to `dst` by active balance? */
+/* May the task, which `src` has been running, move to `dst` by active balance? */
 CW_GLOBAL bool may_be_pushed(struct live_task *t CW_NONNULL, s32 src, s32 dst, bool for_llc, u64 now)
 {
 	struct cw_balance *env = &lb_of(src)->env;
@@ -129,11 +129,11 @@ CW_GLOBAL bool may_be_pushed(struct live_task *t CW_NONNULL, s32 src, s32 dst, b
 	       active_balance_task(&sys, env, &t->host.policy, &t->host.allowed);
 }
 
-/* Does what the balance of `cpu`, which begins at `now`, asks for. */
+/* Carries out the balance of `cpu` that begins at `now`. */
 static __noinline void do_balance(s32 cpu, u64 now)
 {
 	struct cw_lb *lb = lb_of(cpu);
-	/* the clock of `now` stands still while the CPU schedules; this one has another origin */
+	/* the clock of `now` stands still while the CPU schedules; this one has another epoch */
 	u64 start = bpf_ktime_get_ns();
 	u32 step;
 
@@ -153,7 +153,7 @@ static __noinline void do_balance(s32 cpu, u64 now)
 	}
 }
 
-/* `cpu` has nothing to run: it looks for a waiting task elsewhere. */
+/* `cpu` has nothing to run and looks for a waiting task elsewhere. */
 static inline void sched_balance_newidle(s32 cpu)
 {
 	u64 now = scx_bpf_now();
@@ -171,7 +171,7 @@ static inline void sched_balance_domains(s32 cpu, u32 idle)
 	do_balance(cpu, now);
 }
 
-/* Has an idle CPU of the top domain of `cpu` look for work. */
+/* Makes an idle CPU of the top domain of `cpu` look for work. */
 static inline void nohz_balance(s32 cpu, u64 now)
 {
 	const struct cw_domain *sd = cpu_domain(&sys, cpu, cpu_rq(&sys, cpu)->nr_sd - 1);
@@ -184,9 +184,9 @@ static inline void nohz_balance(s32 cpu, u64 now)
 }
 
 /*
- * From the tick of `cpu`, which is busy: true if its domains are due. Then it has
- * to dispatch, since only that may move tasks. A CPU with more work than it can
- * do has an idle one look for work, too.
+ * Called from the tick of `cpu`, which is busy. Returns true if its domains are due; the
+ * CPU then has to dispatch, because only a dispatch may move tasks. A CPU with more work
+ * than it can do also makes an idle one look for work.
  */
 static __noinline bool sched_balance_trigger(s32 cpu, u64 now)
 {

@@ -21,21 +21,21 @@ static inline bool may_run_here(struct task_struct *p, s32 cpu)
 }
 
 /*
- * How often a thread of the kernel has a turn at least, however many wait. sched_ext's
- * watchdog is work of such a thread, every 15 s, and so is what RCU does to let others
- * go on; a round among 1,250 tasks takes 5 to 15 s, and such work takes many rounds.
+ * A kernel thread gets a turn at least this often, however many tasks wait. sched_ext's
+ * watchdog runs in such a thread every 15 s, and so does the work by which RCU lets others
+ * continue. A round among 1,250 tasks takes 5 to 15 s, and such work takes many rounds.
  */
 #define KTHREAD_PERIOD_NS 100000000ULL
 /* static_prio of nice 0: DEFAULT_PRIO, include/linux/sched/prio.h. */
 #define DEFAULT_PRIO 120
 
-/* The queue of the kernel's threads that wait for `cpu` in a crowd, in the order in which they came. */
+/* The queue of kernel threads that wait for `cpu` among very many tasks, in the order in which they came. */
 static inline u64 kthread_queue(s32 cpu)
 {
 	return CW_MAX_CPUS + (u64)cpu;
 }
 
-/* Is the task a thread of the kernel that might wait for longer than its period among those of `cpu`? */
+/* Is the task a kernel thread that might wait for longer than its period among the tasks of `cpu`? */
 static inline bool serves_crowd(const struct task_struct *p, s32 cpu)
 {
 	return p->flags & PF_KTHREAD && p->static_prio <= DEFAULT_PRIO &&
@@ -48,7 +48,7 @@ static inline void enqueue_kthread(struct task_struct *p, s32 cpu, u64 enq_flags
 	scx_bpf_dsq_insert(p, kthread_queue(cpu), base_slice(&sys), enq_flags);
 }
 
-/* Is the first of the kernel's threads to run before the first of the others by EEVDF, too? */
+/* Would the first kernel thread run before the first of the other tasks by EEVDF, too? */
 static __noinline bool is_kthread_best(s32 cpu)
 {
 	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(kthread_queue(cpu));
@@ -60,7 +60,7 @@ static __noinline bool is_kthread_best(s32 cpu)
 	return !p || t->se.se.deadline <= (s64)p->scx.dsq_vtime;
 }
 
-/* A thread of the kernel runs, if one waits and its turn has come, or nobody else is there. */
+/* Runs a waiting kernel thread if its turn has come or no other task is there. */
 static inline bool pick_kthread(s32 cpu)
 {
 	struct balance_state *balance = balance_state_of(cpu);
@@ -76,15 +76,15 @@ static inline bool pick_kthread(s32 cpu)
 	return balance->kthreads;
 }
 
-/* A task that has waited for so long runs, whatever the others are owed: sched_ext's watchdog waits for 30 s. */
+/* A task that has waited for this long runs, whatever the others are owed: sched_ext's watchdog waits for 30 s. */
 #define STARVING_NS 10000000000ULL
-/* The tasks at the end of a queue that are asked whether they starve. */
+/* How many tasks at the end of a queue are checked for starving. */
 #define RESCUE_MAX 32
 
 /*
- * What a task may have to wait is limited when it is queued (limit_wait()), but V slows
- * down when more tasks come: those with the latest deadlines starve then. One of them
- * goes to the local queue of `cpu`.
+ * The wait of a task is limited when it is queued (limit_wait()). But V slows down when more
+ * tasks come, and then the tasks with the latest deadlines starve. This moves one of them to
+ * the local queue of `cpu`.
  */
 static __noinline bool rescue_starving(s32 cpu)
 {
@@ -110,19 +110,19 @@ static __noinline bool rescue_starving(s32 cpu)
 }
 
 /*
- * Each program runs within a read-side section of its own, which counts for the
- * current task (__bpf_prog_enter(), kernel/bpf/trampoline.c).
+ * Each program runs within its own read-side section, which counts for the current task
+ * (__bpf_prog_enter(), kernel/bpf/trampoline.c).
  */
 #define RCU_NESTING_OWN 1
 
-/* Ticks for which a reader of RCU keeps its CPU. Most read-side sections end within a small part of one. */
+/* Number of ticks for which an RCU reader keeps its CPU. Most read-side sections last a small part of a tick. */
 #define RCU_TICKS 8
 
 /*
- * Is the running task within a read-side section of RCU? sched_ext switches it away
- * from there when its slice ends, where the fair class lets it leave the kernel
- * first. Among a thousand that wait it would be back after seconds, and RCU would
- * wait as long for each such reader.
+ * Is the running task within an RCU read-side section? sched_ext switches away from it there
+ * when its slice ends, whereas the fair class lets it leave the kernel first. Among a thousand
+ * waiting tasks, it would be back only after seconds, and RCU would wait that long for each
+ * such reader.
  */
 static inline bool is_rcu_reader(struct live_queue *q, const struct task_struct *p)
 {

@@ -16,7 +16,7 @@ void BPF_STRUCT_OPS(live_dump, struct scx_dump_ctx *dump)
 		     sys.nr_llcs, sys.features[1], sys.features[0], sys.overloaded, sys.balance_running);
 }
 
-/* An idle CPU is told of only if something is amiss: it is claimed, offline, or tasks wait for it. */
+/* An idle CPU is shown only if something is unusual: it is claimed or offline, or tasks wait for it. */
 void BPF_STRUCT_OPS(live_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
 {
 	const struct balance_state *balance = balance_state_of(cpu);

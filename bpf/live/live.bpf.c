@@ -35,18 +35,18 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
-/* The kernel was built for the lazy preemption model. */
+/* Whether the kernel was built for the lazy preemption model. */
 extern bool CONFIG_PREEMPT_LAZY __kconfig __weak;
 
-/* What the scheduler keeps of a task. */
+/* The scheduler's data about a task. */
 struct live_task {
 	struct host_task host;
 	struct live_entity se;
 	s32 ran_on; /* the CPU that it ran on last, -1 before it ran */
 	u32 push_to; /* active balance, exec: where it goes when it is queued next, PUSH_* */
 	u64 woken_at; /* ns, 0 once it has run */
-	u32 by_interrupt; /* an interrupt woke it then, not a task */
-	u64 unaccounted; /* what it has run that is not added to its process yet, ns */
+	u32 by_interrupt; /* an interrupt woke it, not a task */
+	u64 unaccounted; /* run time that has not been added to its process yet, ns */
 };
 
 struct {
@@ -56,11 +56,11 @@ struct {
 	__type(value, struct live_task);
 } tasks SEC(".maps");
 
-/* A wakeup has taken the CPU, which was idle: until it runs something, nobody else may. */
+/* A wakeup has claimed the CPU, which was idle; no other may until it runs something. */
 u32 claimed[CW_MAX_CPUS];
-/* It is on its way down, or down. */
+/* It is going offline, or is offline. */
 #define OFFLINE 1
-/* It was down when the machine was looked at, so that it is not known where it sits. */
+/* It was offline when the machine was read, so its place in the topology is not known. */
 #define UNPLACED 2
 u32 offline[CW_MAX_CPUS];
 /* The idle tasks, as wakers. */
@@ -76,7 +76,7 @@ static inline struct live_task *lookup_task(struct task_struct *p)
 	return bpf_task_storage_get(&tasks, p, 0, 0);
 }
 
-/* Takes an idle CPU for a task that has just been placed there. */
+/* Claims an idle CPU for a task that has just been placed there. */
 static inline bool claim_idle_cpu(s32 cpu)
 {
 	struct cw_cpu *rq = cpu_rq(&sys, cpu);
@@ -88,7 +88,7 @@ static inline bool claim_idle_cpu(s32 cpu)
 	return true;
 }
 
-/* Takes the CPU of a waker that is about to sleep for the task that it wakes: it is the next there. */
+/* Claims the CPU of a waker that is about to sleep for the task that it wakes, which runs next there. */
 static inline bool claim_waker_cpu(s32 cpu, const struct cw_decision *d)
 {
 	if (d->reason != CW_REASON_SYNC_WAKER ||
@@ -104,7 +104,7 @@ static inline void release_cpu(s32 cpu)
 	cpu_rq(&sys, cpu)->ttwu_pending = 0;
 }
 
-/* Lets the task run on the CPU that it is placed on as soon as that CPU has switched. */
+/* Makes the task run on the CPU that it is placed on at that CPU's next switch. */
 static inline void insert_local(struct task_struct *p, u64 enq_flags)
 {
 	stats_of(bpf_get_smp_processor_id())->direct++;
@@ -114,10 +114,10 @@ static inline void insert_local(struct task_struct *p, u64 enq_flags)
 #include "balance.bpf.h"
 #include "crowd.bpf.h"
 
-/* Bits of preempt_count() that count interrupts: until 7.1, or so, and since then (include/linux/preempt.h). */
+/* The bits of preempt_count() that count interrupts, until about 7.1 and in later kernels (include/linux/preempt.h). */
 #define HARDIRQ_MASK_OLD 0x000f0000
 #define HARDIRQ_MASK_NEW 0x0f000000
-/* Which of them this kernel has; 0 until a tick, which is an interrupt, has shown it. */
+/* Which of them this kernel has; 0 until a tick, which is an interrupt, has shown that. */
 u32 hardirq_mask;
 
 static inline void learn_hardirq_mask(void)
@@ -130,7 +130,7 @@ static inline void learn_hardirq_mask(void)
 		hardirq_mask = HARDIRQ_MASK_OLD;
 }
 
-/* Does the current task do this, and no interrupt, at once or put off? */
+/* Does the current task itself do this, and not an interrupt or a softirq? */
 static inline bool is_in_task(const struct task_struct *current)
 {
 	return !(current->flags & PF_IDLE) &&
@@ -148,9 +148,9 @@ static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_f
 
 	if (!t)
 		return prev_cpu;
-	/* none for an idle CPU's interrupts, nor for tasks that others schedule */
+	/* no waker for an idle CPU's interrupts, nor for tasks of other schedulers */
 	waker = lookup_task(current);
-	/* a waker that ends does not make room */
+	/* a waker that exits does not make room */
 	if (current->flags & PF_EXITING)
 		wake_flags &= ~(u64)WF_SYNC;
 	if (cache_aware())
@@ -187,8 +187,8 @@ s32 BPF_STRUCT_OPS(live_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 }
 
 /*
- * The running task has begun another program: a good moment to go elsewhere, for
- * the caches hold little of it. sched_ext asks nobody, so its CPU is made to
+ * The running task has executed another program. This is a good moment to move it, because
+ * the caches hold little of it. sched_ext has no callback for it, so the CPU is made to
  * dispatch, and decides then.
  */
 SEC("tp_btf/sched_process_exec")
@@ -204,7 +204,7 @@ int BPF_PROG(live_exec, struct task_struct *p)
 	return 0;
 }
 
-/* Has the task of `cpu`, which has begun another program, go where the policy wants it. */
+/* Moves the running task of `cpu`, which has executed another program, to the CPU that the policy chooses. */
 static inline void sched_exec(s32 cpu, struct task_struct *p)
 {
 	s32 dst = place_task(p, cpu, WF_EXEC);
@@ -214,8 +214,8 @@ static inline void sched_exec(s32 cpu, struct task_struct *p)
 }
 
 /*
- * Active balance: has the running task of `cpu` been asked for elsewhere? Then it
- * leaves the CPU. If the CPU runs none by now, nobody goes.
+ * Active balance: if the running task of `cpu` has been asked to move, it leaves the CPU. If
+ * the CPU no longer runs a task, nothing moves.
  */
 static inline bool ask_to_leave(s32 cpu, struct task_struct *running)
 {
@@ -233,7 +233,7 @@ static inline bool ask_to_leave(s32 cpu, struct task_struct *running)
 	return true;
 }
 
-/* Has the task been asked to leave `cpu`? Then it goes to where it was asked for. */
+/* If the task has been asked to leave `cpu`, moves it to the CPU that asked for it. */
 static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu, u64 enq_flags,
 			     u64 now)
 {
@@ -254,7 +254,7 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
 	return true;
 }
 
-/* The tasks at the head of a queue that are asked whether they are eligible. */
+/* How many tasks at the head of a queue are checked for eligibility. */
 #define PICK_MAX 32
 
 /*
@@ -269,7 +269,7 @@ static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu
  */
 static inline void resched_curr_lazy(s32 cpu, bool at_once)
 {
-	/* 0 where the kernel does not know it */
+	/* 0 if the kernel does not have it */
 	u64 lazy = SCX_KICK_PREEMPT_LAZY;
 
 	if (!CONFIG_PREEMPT_LAZY || (!lazy && at_once))
@@ -280,7 +280,7 @@ static inline void resched_curr_lazy(s32 cpu, bool at_once)
 		queue_of(cpu)->resched = 1;
 }
 
-/* Is no eligible task that waits for `cpu` to run before `le`, which is about to wait there, too? */
+/* Is `le`, which is about to wait for `cpu`, due before every eligible task that waits there? */
 static inline bool is_best(const struct live_entity *le, s32 cpu)
 {
 	struct task_struct *p;
@@ -300,7 +300,7 @@ static inline bool is_best(const struct live_entity *le, s32 cpu)
 /* SCHED_BATCH, include/uapi/linux/sched.h */
 #define POLICY_BATCH 3
 
-/* Places the task, which comes to the queue of `cpu`. */
+/* Places a task that comes to the queue of `cpu`. */
 static inline void place_task_in_queue(struct live_task *t, const struct task_struct *p, s32 cpu)
 {
 	u32 flags = 0;
@@ -344,7 +344,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (push_away(t, p, cpu, enq_flags, now))
 		return;
-	/* a CPU on its way down lets go of what it finds there; a task alone goes on */
+	/* a CPU that goes offline keeps no queue; a task that is alone continues */
 	if (offline[cpu & CW_CPU_MASK] || enq_flags & SCX_ENQ_LAST || claim_idle_cpu(cpu)) {
 		insert_local(p, enq_flags);
 		return;
@@ -368,9 +368,9 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Of the tasks that wait for `cpu` the one that is to run next goes to its local queue;
- * false: `prev` goes on. Not inline: verifiers until 7.0 count its iterator for all that
- * live_dispatch() calls, which is too much then.
+ * Moves the task that is to run next from the tasks that wait for `cpu` to its local queue.
+ * Returns false if `prev` continues. Not inline: verifiers until 7.0 count its iterator for
+ * everything that live_dispatch() calls, which would then be too much.
  */
 static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
 {
@@ -391,7 +391,7 @@ static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			return true;
 	}
-	/* the sums are for a moment not those of the tasks while others are taken off them: the first will do */
+	/* while other CPUs take tasks off, the sums do not match the tasks for a moment: the first task will do */
 	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
@@ -430,7 +430,7 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		sched_balance_newidle(cpu);
 }
 
-/* sched_yield. A task that nobody waits for goes on, without a switch. */
+/* sched_yield. A task continues without a switch if no other task waits. */
 bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct cw_fair_rq *rq = fair_rq(scx_bpf_task_cpu(from));
@@ -444,11 +444,11 @@ bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to
 }
 
 /*
- * A CPU that is on its way down or up is not asked what is to run next: once the slice
- * of its task ends, and nobody else is in its local queue, it idles, and the task,
- * of the hotplug itself for example, waits there. So a tick ends slices only for others,
- * and no slice ends between two. A task that has no business there leaves when the CPU
- * schedules.
+ * sched_ext does not ask what is to run next on a CPU that is going offline or coming online.
+ * If the slice of its task ended there while its local queue is empty, the CPU would idle and
+ * the task, which may be part of the hotplug itself, would wait. A tick therefore ends the
+ * slice only if another task is in the local queue, and no slice ends between two ticks. A
+ * task that does not belong there leaves when the CPU schedules.
  */
 static inline void task_tick_offline(struct task_struct *p, s32 cpu)
 {
@@ -475,10 +475,10 @@ void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 		p->scx.slice = SCX_SLICE_DFL;
 }
 
-/* In which steps what a task has run is added to its process, ns: a hundredth of an epoch (llc_epoch_period). */
+/* Run time is added to the task's process in steps of this many ns: a hundredth of an epoch (llc_epoch_period). */
 #define ACCOUNT_STEP_NS 100000
 
-/* Adds to what the process of the task, which runs, has run on the CPU, if there is enough of it. */
+/* Adds the running task's run time to that of its process on the CPU, if it is a full step. */
 static inline void account_run(struct live_task *t, struct task_struct *p, u64 now)
 {
 	s64 delta = (s64)(now - t->host.policy.exec_start);
@@ -525,11 +525,11 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 }
 
 /*
- * Wakes CPUs that idle though tasks wait for them, one at each tick of `cpu`. There
- * should be none; but while a CPU goes down a kick may come to nothing, and what had
- * been moved there waited until sched_ext's watchdog ended the scheduler. A CPU that
- * goes down also waits until its last task has left, and looks only when it switches:
- * it would not see that another CPU has taken it.
+ * Wakes CPUs that idle although tasks wait for them, one at each tick of `cpu`. There should
+ * be none. But while a CPU goes offline, a kick may be lost, and tasks that had been moved
+ * there waited until sched_ext's watchdog ended the scheduler. A CPU that goes offline also
+ * waits until its last task has left, and checks that only when it switches: it would not
+ * notice that another CPU has taken the task.
  */
 static inline void kick_stuck_cpu(s32 cpu)
 {
@@ -578,7 +578,7 @@ void BPF_STRUCT_OPS(live_update_idle, s32 cpu, bool idle)
 	host_set_idle(cpu, idle, scx_bpf_now());
 }
 
-/* A higher class takes the CPU: what was to run next here waits where others can pull it. */
+/* A higher class takes the CPU: the task that was to run next here waits where others can pull it. */
 void BPF_STRUCT_OPS(live_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
@@ -591,8 +591,8 @@ void BPF_STRUCT_OPS(live_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args
 }
 
 /*
- * A CPU that is offline looks busy, so that it is not chosen; if it is all the
- * same, the kernel chooses another. What waits for it may run anywhere.
+ * An offline CPU looks busy, so that the policy does not choose it. If it is chosen anyway,
+ * the kernel chooses another one. Tasks that wait for it may run anywhere.
  */
 void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 {
@@ -600,7 +600,7 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 	s32 other;
 
 	offline[cpu & CW_CPU_MASK] = OFFLINE;
-	/* of the hotplug, on this CPU; others come through live_running() */
+	/* a task of the hotplug, on this CPU; others come through live_running() */
 	bpf_get_current_task_btf()->scx.slice = SCX_SLICE_DFL;
 	__sync_fetch_and_add(&cpu_rq(&sys, cpu)->nr_running, 1);
 	bpf_for_each(scx_dsq, p, cpu, 0)
@@ -612,7 +612,7 @@ void BPF_STRUCT_OPS(live_cpu_offline, s32 cpu)
 			scx_bpf_kick_cpu(other, SCX_KICK_IDLE);
 }
 
-/* User space looks at the machine anew for a CPU that it has not seen yet. */
+/* User space reads the machine again for a CPU that it has not seen yet. */
 void BPF_STRUCT_OPS(live_cpu_online, s32 cpu)
 {
 	if (offline[cpu & CW_CPU_MASK] == UNPLACED) {

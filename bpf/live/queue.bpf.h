@@ -22,17 +22,17 @@
 /* A task's place in virtual time. */
 struct live_entity {
 	struct cw_entity se;
-	s64 key; /* vruntime less the origin as it is in the sums */
-	u64 joined; /* 1 + the CPU in whose sums it is, or 0; above these 32 bits, how often it has joined */
-	s32 cpu; /* in whose virtual time it is, or -1: it is to be placed anew */
-	s32 slept_on; /* in whose vruntime still is since it went to sleep, or -1 */
+	s64 key; /* vruntime minus the origin, as counted in the sums */
+	u64 joined; /* 1 + the CPU in whose sums it is, or 0; the upper 32 bits count how often it has joined */
+	s32 cpu; /* the CPU in whose virtual time it is, or -1: it has to be placed again */
+	s32 slept_on; /* the CPU in whose virtual time it went to sleep and still is, or -1 */
 };
 
 /* One CPU's queue. */
 struct live_queue {
 	struct cw_fair_rq fair;
 	u32 resched; /* the next tick is to take the CPU from the running task */
-	u32 rcu_ticks; /* for which that has kept the CPU as a reader of RCU */
+	u32 rcu_ticks; /* the number of ticks for which the running task has kept the CPU as an RCU reader */
 } __attribute__((aligned(128)));
 
 struct live_queue live_queue[CW_MAX_CPUS];
@@ -47,7 +47,7 @@ static inline struct cw_fair_rq *fair_rq(s32 cpu)
 	return &queue_of(cpu)->fair;
 }
 
-/* Does V reach this vruntime within so much real time? It advances by 1024 / weight of that. */
+/* Does V reach this vruntime within `ns` of real time? V advances by 1024 / weight of real time. */
 static inline bool is_due_within(const struct cw_fair_rq *rq, s64 vruntime, s64 ns)
 {
 	return queue_sum(rq) + ns * CW_NICE_0_WEIGHT >=
@@ -55,8 +55,8 @@ static inline bool is_due_within(const struct cw_fair_rq *rq, s64 vruntime, s64 
 }
 
 /*
- * May a task that waits for `cpu` run there by its lag? One that was moved there
- * and is in another virtual time may: for that it was moved.
+ * Does the lag of a task that waits for `cpu` allow it to run there? A task that was moved
+ * there and is still in another virtual time may run, because that is why it was moved.
  */
 static inline bool may_run(const struct live_entity *le, s32 cpu)
 {
@@ -64,15 +64,15 @@ static inline bool may_run(const struct live_entity *le, s32 cpu)
 }
 
 /*
- * For how long a task may have to wait until V is at its deadline, ns. EEVDF knows no such
- * limit: among sixty tasks of nice 0 it owes one of SCHED_IDLE, of whose virtual time
- * a request takes a second, a turn each minute, and among five hundred one that spun
- * on a lock for half a second pays for that for five minutes. sched_ext's watchdog
- * ends the scheduler if a task waits for 30 s.
+ * How long a task may have to wait until V reaches its deadline, ns. EEVDF has no such limit.
+ * Among sixty tasks of nice 0, it gives a SCHED_IDLE task, whose request takes a second of
+ * virtual time, one turn a minute. Among five hundred, a task that spun on a lock for half a
+ * second pays for that for five minutes. sched_ext's watchdog ends the scheduler if a task
+ * waits for 30 s.
  */
 #define EEVDF_WAIT_NS 5000000000LL
 
-/* The deadline that a task may have at the latest among those of the queue. */
+/* The latest deadline that a task may have in the queue. */
 static inline s64 latest_deadline(const struct cw_fair_rq *rq)
 {
 	s64 weight = queue_weight(rq);
@@ -80,7 +80,7 @@ static inline s64 latest_deadline(const struct cw_fair_rq *rq)
 	return avg_vruntime(rq) + div_floor(EEVDF_WAIT_NS * CW_NICE_0_WEIGHT, weight > 0 ? weight : 1);
 }
 
-/* Forgives a task that is about to wait for `cpu` what it would have to wait too long for. */
+/* Limits the lag and deadline of a task that is about to wait for `cpu`, so that it does not wait too long. */
 static inline void limit_wait(struct cw_entity *se, s32 cpu)
 {
 	const struct cw_fair_rq *rq = fair_rq(cpu);
@@ -95,14 +95,14 @@ static inline void limit_wait(struct cw_entity *se, s32 cpu)
 		se->deadline = latest;
 }
 
-/* Adds a waiting task, which is in no sums, to those of `cpu`. */
+/* Adds a waiting task, which is in no sums, to the sums of `cpu`. */
 static inline void queue_join(struct live_entity *le, s32 cpu)
 {
 	struct cw_fair_rq *rq = fair_rq(cpu);
 
 	le->key = le->se.vruntime - rq->zero_vruntime;
 	__enqueue_entity(rq, &le->se);
-	/* from here on others may take it off */
+	/* from here on, other CPUs may subtract it */
 	__sync_lock_test_and_set(&le->joined, ((le->joined >> 32) + 1) << 32 | (u32)(cpu + 1));
 }
 
@@ -126,9 +126,9 @@ static inline void queue_leave(struct live_entity *le)
 }
 
 /*
- * The lag that a task comes back with. A sleeper that owes time stays in the queue until
- * V has caught up (DELAY_DEQUEUE): here it leaves, and owes what it would owe by now
- * if its weight were still in the sums.
+ * The lag with which a task returns. In the kernel, a sleeper with negative lag stays in the
+ * queue until V has caught up (DELAY_DEQUEUE). Here it leaves, and returns with the lag that
+ * it would have by now if its weight were still in the sums.
  */
 static inline s64 returning_lag(const struct live_entity *le)
 {
@@ -162,7 +162,7 @@ static inline void place_entity(struct live_entity *le, s32 cpu, u32 weight, u32
 	se->vlag = own;
 }
 
-/* Where a task that is moved to `cpu` waits among the deadlines there. */
+/* The deadline by which a task that is moved to `cpu` waits there. */
 static inline u64 moved_deadline(s32 cpu, u32 weight)
 {
 	const struct cw_fair_rq *rq = fair_rq(cpu);
@@ -183,7 +183,7 @@ static inline void set_next_task(struct live_entity *le, s32 cpu, u64 now)
 	q->rcu_ticks = 0;
 }
 
-/* `cpu` switches away from `le`, the running task; notes its lag if that leaves. */
+/* `cpu` switches away from `le`, the running task; saves its lag if it leaves the queue. */
 static inline void put_prev_task(struct live_entity *le, s32 cpu, bool leaves, u64 now)
 {
 	struct cw_fair_rq *rq = fair_rq(cpu);
@@ -192,7 +192,7 @@ static inline void put_prev_task(struct live_entity *le, s32 cpu, bool leaves, u
 	if (leaves)
 		update_entity_lag(&sys, rq, &rq->curr);
 	put_prev_entity(rq, &le->se);
-	/* it may come back before another task is placed: in the same virtual time */
+	/* it may come back, in the same virtual time, before another task is placed */
 	if (!rq->nr_waiting)
 		rq->zero_vruntime = le->se.vruntime;
 }
@@ -201,7 +201,7 @@ static inline void put_prev_task(struct live_entity *le, s32 cpu, bool leaves, u
 enum live_preempt {
 	LIVE_PREEMPT_NO,
 	LIVE_PREEMPT_YES,
-	LIVE_PREEMPT_IF_BEST, /* if it is also the best of those that wait, which the caller has to see */
+	LIVE_PREEMPT_IF_BEST, /* if it is also the best waiting task, which the caller has to check */
 };
 
 static inline enum live_preempt check_preempt(const struct live_entity *le, s32 cpu, u32 wake_flags,
@@ -228,7 +228,7 @@ static inline enum live_preempt check_preempt(const struct live_entity *le, s32 
 	return LIVE_PREEMPT_IF_BEST;
 }
 
-/* The task that has just been queued on `cpu` does not preempt: for how long the running one is protected now. */
+/* The task that has just been queued on `cpu` does not preempt: sets how long the running task is protected. */
 static inline void preempt_refused(s32 cpu)
 {
 	if (sched_feat(&sys, CW_FEAT_WAKEUP_PICK) && sched_feat(&sys, CW_FEAT_RUN_TO_PARITY) &&

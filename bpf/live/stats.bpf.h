@@ -10,7 +10,7 @@
 
 #include "topology.h"
 
-/* Bucket i counts wakeups that waited for less than 2^i times 1,024 ns, the last one all others. */
+/* Bucket i counts wakeups that waited for less than 2^i times 1,024 ns; the last one counts all others. */
 #define LIVE_LATENCIES 24
 
 struct live_stats {
@@ -48,7 +48,7 @@ static inline u32 latency_bucket(u64 ns)
 	return bucket < LIVE_LATENCIES ? bucket : LIVE_LATENCIES - 1;
 }
 
-/* A task runs on `b` that ran on `a` before. */
+/* A task that ran on `a` before runs on `b`. */
 static inline void count_migration(struct live_stats *s, s32 a, s32 b)
 {
 	switch (cpu_distance(&sys, a, b)) {
