@@ -18,7 +18,7 @@ struct cw_sys sys;
 /* The state of each CPU's dice. */
 u32 random_state[CW_MAX_CPUS];
 
-/* What the host keeps of a task, in the task's storage. */
+/* The host's data about a task, in the task's storage. */
 struct host_task {
 	struct cw_task policy;
 	struct cw_cpumask allowed; /* where it may run */
@@ -29,12 +29,12 @@ struct host_task {
 /* SCHED_IDLE, include/uapi/linux/sched.h */
 #define HOST_SCHED_IDLE 5
 
-/* A random number for the policy's dice. The kernel's own take a hundred and fifty instructions. */
+/* A random number for the policy. The kernel's own generator takes a hundred and fifty instructions. */
 static inline u32 host_random(s32 cpu)
 {
 	u32 *state = &random_state[cpu & CW_CPU_MASK];
 
-	/* a linear congruential generator (Numerical Recipes, ranqd1): its high bits are the good ones */
+	/* a linear congruential generator (Numerical Recipes, ranqd1), whose high bits are the good ones */
 	*state = *state * 1664525 + 1013904223;
 	return *state;
 }
@@ -86,7 +86,7 @@ static inline void host_init_task(struct host_task *t, const struct task_struct 
 	track_init_task(&t->policy, bpf_get_smp_processor_id());
 }
 
-/* The task leaves the queue, if it is in one; `sleeps`: because it waits for something, or ends. */
+/* The task leaves its queue, if it is in one. `sleeps`: it does so because it waits for something, or ends. */
 static inline void host_dequeue_task(struct host_task *t, u64 now, bool sleeps)
 {
 	if (t->policy.queued.cpu < 0)
@@ -96,7 +96,7 @@ static inline void host_dequeue_task(struct host_task *t, u64 now, bool sleeps)
 		track_sleep(&sys, &t->policy, now);
 }
 
-/* `cpu` goes idle, or is not idle any more. */
+/* `cpu` goes idle, or is no longer idle. */
 static inline void host_set_idle(s32 cpu, bool idle, u64 now)
 {
 	if (cpu_rq(&sys, cpu)->curr_is_idle == idle)

@@ -31,7 +31,7 @@ typedef _Bool bool;
 #define WF_SYNC 0x10
 #endif
 
-/* what bpf_helper_defs.h takes from the kernel's headers */
+/* the definitions that bpf_helper_defs.h expects from the kernel's headers */
 typedef u16 __u16;
 typedef u32 __u32;
 typedef s32 __s32;
@@ -252,7 +252,7 @@ struct sched_domain {
 	unsigned int lb_nobusyq[3]; /* CONFIG_SCHEDSTATS */
 };
 
-struct sched_domain___span { /* 7.2 and before; later the span stands behind the structure */
+struct sched_domain___span { /* 7.2 and before; later the span follows the structure */
 	unsigned long span[];
 };
 
@@ -302,7 +302,7 @@ struct task_struct___arm64 {
 
 #pragma clang attribute pop
 
-/* Not in BTF, as it is an array; unchanged since it was introduced in 5.10. */
+/* Not in BTF, because it is an array; unchanged since its introduction in 5.10. */
 struct sd_flag_debug {
 	unsigned int meta_flags;
 	char *name;

@@ -12,7 +12,7 @@
 
 #include "host.bpf.h"
 
-/* Does a feature ask what processes prefer, and is there anything to prefer? */
+/* Does a feature use the preferences of processes, and does the machine have several LLCs? */
 static inline bool cache_aware(void)
 {
 	return sys.nr_llcs > 1 &&
@@ -20,7 +20,7 @@ static inline bool cache_aware(void)
 		sched_feat(&sys, CW_FEAT_CACHE_AWARE_HOT));
 }
 
-/* The process of a task; NULL for one of a single thread, or while nobody asks. */
+/* The process of a task; NULL if it has a single thread, or while no feature asks. */
 static inline struct cw_process *lookup_process(struct task_struct *p)
 {
 	struct cw_process *process;
@@ -42,7 +42,7 @@ CW_GLOBAL bool host_process_init(struct cw_process *process CW_NONNULL, u64 now)
 	return true;
 }
 
-/* A thread is created; the second one makes its process one that may prefer a cache. */
+/* A thread is created. From its second thread on, a process may prefer a cache. */
 static inline void sched_cache_fork(struct task_struct *p, u64 now)
 {
 	struct task_struct *leader = p->group_leader;
@@ -55,7 +55,7 @@ static inline void sched_cache_fork(struct task_struct *p, u64 now)
 		host_process_init(process, now);
 }
 
-/* At a tick: is it time for the running task to look for an LLC? */
+/* At a tick: is it time for the running task to search for an LLC? */
 static inline void task_tick_cache(struct task_struct *p, struct host_task *t, u64 now)
 {
 	struct cw_process *process = lookup_process(p);

@@ -33,16 +33,16 @@ extern const struct pcpu_hot pcpu_hot __ksym __weak;
 extern const int __preempt_count __ksym __weak;
 
 #define per_cpu(variable, cpu) bpf_per_cpu_ptr(&(variable), cpu)
-/* A member of what per_cpu() gave, or all of it. */
+/* A member of what per_cpu() returned, or all of it. */
 #define per_cpu_read(pointer, member) ((pointer)->member)
 #define per_cpu_value(pointer) (*(pointer))
-/* What a pointer that is a variable of a CPU points to. */
+/* The target of a per-CPU pointer variable. */
 #define per_cpu_pointer(variable, cpu)                                                             \
 	({                                                                                         \
 		typeof(&(variable)) slot = per_cpu(variable, cpu);                                 \
 		slot ? *slot : NULL;                                                               \
 	})
-/* Calls step(i, walk) for each i below `nr` until it returns what is not 0. */
+/* Calls step(i, walk) for each i below `nr` until it returns a value other than 0. */
 #define for_each_index(nr, step, walk) bpf_loop(nr, step, walk, 0)
 #endif
 
@@ -55,9 +55,9 @@ extern unsigned int CONFIG_HZ __kconfig;
 	 CAPTURE_MAX_CPUS * (WORDS(struct capture_cpu) + WORDS(struct capture_changed_cpu) +       \
 			     CAPTURE_MAX_LEVELS * WORDS(struct capture_group_state)))
 
-/* A frame in the making; `type` and what follows is what the recorder gets. */
+/* A frame under construction; the recorder gets it from `type` on. */
 struct draft {
-	u64 env; /* of a balance that has not returned yet */
+	u64 env; /* those of a balance that has not returned yet */
 	u32 nr_words;
 	u32 cpus_at; /* where the CPUs stand in words */
 	u32 nr_nobusyq; /* of the domain before the balance */
@@ -88,7 +88,7 @@ static struct draft *draft_of_this_cpu(u32 kind)
 	return bpf_map_lookup_elem(&drafts, &key);
 }
 
-/* Room for `words` more words, a constant; NULL if there is none. */
+/* Room for `words` more words (a constant); NULL if there is none. */
 static __always_inline u64 *append(struct draft *draft, u32 words)
 {
 	u32 at = draft->nr_words;
@@ -122,13 +122,13 @@ static void send(struct draft *draft, enum capture_type type)
 		__sync_fetch_and_add(&control.lost, 1);
 }
 
-/* 32 bits are enough for what is at most the sum of a machine's capacities. */
+/* 32 bits are enough for values up to the sum of a machine's capacities. */
 static u32 narrow(u64 value)
 {
 	return value > 0xffffffffu ? 0xffffffffu : value;
 }
 
-/* Fair tasks, delayed dequeues included and without them; until 6.13 one number. */
+/* Fair tasks with and without delayed dequeues; until 6.13 a single number. */
 static void read_nr_fair(const struct rq *rq, struct capture_cpu *out)
 {
 	const struct cfs_rq___h_nr_running *old = (const void *)&rq->cfs;
@@ -141,7 +141,7 @@ static void read_nr_fair(const struct rq *rq, struct capture_cpu *out)
 	}
 }
 
-/* Of queued tasks the sum; until 6.7 beside a moving average, which only counts for tasks. */
+/* The sum over queued tasks; until 6.7 it is beside a moving average, which matters only for tasks. */
 static u32 util_est_of_queue(const struct rq *rq)
 {
 	const struct cfs_rq___util_est *old = (const void *)&rq->cfs;
@@ -329,7 +329,7 @@ static u32 append_groups(struct draft *draft)
 	return walk.nr_groups;
 }
 
-/* Its last activation or the average over several, whichever is more; since 6.8 one number. */
+/* Its last activation or the average over several, whichever is greater; since 6.8 a single number. */
 static u32 util_est_of_task(const struct sched_avg *avg)
 {
 	const struct sched_avg___util_est *old = (const void *)avg;
@@ -346,9 +346,9 @@ static u32 util_est_of_task(const struct sched_avg *avg)
 	((value) < (low) ? (low) : (value) > (high) ? (high) : (value))
 
 /*
- * A queued task has its clamps worked out. One that sleeps has what it asked
- * for, within what its group allows unless that is the root's or an autogroup.
- * The system's own limit is taken to be that of capacity, as it is by default.
+ * A queued task has effective clamps. A sleeping task has those that it requested, limited by
+ * its group, unless that is the root group or an autogroup. The system's limit is assumed to be
+ * the full capacity, which is the default.
  */
 static __always_inline u32 uclamp_eff_value(const struct task_struct___uclamp *p, u32 id)
 {
@@ -495,7 +495,7 @@ static int end_placement(struct task_struct *p, int chosen)
 	struct draft *draft = draft_of_this_cpu(DRAFT_PLACEMENT);
 	struct capture_placement *head;
 
-	/* without a beginning: recording started in between */
+	/* no beginning: recording started in between */
 	if (!control.recording || !draft || !draft->nr_words)
 		return 0;
 	head = (struct capture_placement *)draft->words;
@@ -614,7 +614,7 @@ static int end_balance(struct lb_env *env, struct sched_group *group)
 	return 0;
 }
 
-/* Both were called otherwise until 6.9. */
+/* Both had other names until 6.9. */
 SEC("?fentry/sched_balance_find_src_group")
 int BPF_PROG(balance_begin, struct lb_env *env)
 {
@@ -654,7 +654,7 @@ static void send_queue(struct draft *draft, s32 src_cpu)
 		__sync_fetch_and_add(&control.lost, 1);
 }
 
-/* The first task looked at, or the question whether to push one, tells which CPU was found. */
+/* The first task looked at, or the check whether to push one, shows which CPU was found. */
 static void queue_found(const struct lb_env *env)
 {
 	struct draft *draft = draft_of_this_cpu(DRAFT_BALANCE);
@@ -663,7 +663,7 @@ static void queue_found(const struct lb_env *env)
 		send_queue(draft, env->src_cpu);
 }
 
-/* The balance of `sd` is over: was there a group, but no queue? */
+/* The balance of `sd` is complete: was there a group, but no queue? */
 static int queue_missing(const struct sched_domain *sd)
 {
 	struct draft *draft = draft_of_this_cpu(DRAFT_BALANCE);
@@ -686,8 +686,8 @@ int BPF_PROG(balance_done_old, int this_cpu, struct rq *rq, struct sched_domain 
 }
 
 /*
- * Domains change, as CPUs go on or off or are partitioned. What is recorded
- * afterwards would be of another machine than the file says.
+ * Domains change because CPUs go online or offline or are partitioned. Later records would
+ * belong to another machine than the file describes.
  */
 SEC("fentry/cpu_attach_domain")
 int BPF_PROG(domains_change)
@@ -705,7 +705,7 @@ int BPF_PROG(queue_searched, struct task_struct *p, struct lb_env *env)
 	return 0;
 }
 
-/* Not in every kernel: inlined in 7.3. */
+/* Not in every kernel; inlined in 7.3. */
 SEC("?fentry/need_active_balance")
 int BPF_PROG(queue_not_searched, struct lb_env *env)
 {
@@ -718,7 +718,7 @@ struct domain_walk {
 	struct sched_group *first;
 	struct sched_group *group;
 	u32 nr_groups;
-	u32 child_flags; /* of the domain below; groups have them themselves since 5.15 */
+	u32 child_flags; /* those of the domain below; since 5.15 groups have their own */
 };
 
 static long append_group(u32 i, struct domain_walk *walk)
@@ -778,11 +778,11 @@ static void append_domain(struct draft *draft, struct sched_domain *sd, u32 cpu,
 }
 
 /*
- * What the recorder asks. These run once when they are called; as programs of a
- * tracepoint that is none, since 5.10 knows no other way.
+ * The recorder's queries. Each runs once when it is called. They are programs of a tracepoint
+ * that does not exist, because 5.10 has no other way.
  */
 
-/* Sends domain args[1], counted from the bottom, of CPU args[0]; returns 1 if the CPU has no so many. */
+/* Sends domain args[1], counted from the bottom, of CPU args[0]; returns 1 if the CPU has fewer. */
 SEC("raw_tp")
 int send_domain(struct capture_question *question)
 {
@@ -816,7 +816,7 @@ int hz(struct capture_question *question)
 	return CONFIG_HZ;
 }
 
-/* Puts what the kernel calls bit args[0] of sd->flags into control.name: the numbers differ from kernel to kernel. */
+/* Writes the kernel's name of bit args[0] of sd->flags to control.name, because the numbers differ between kernels. */
 SEC("raw_tp")
 int name_sd_flag(struct capture_question *question)
 {

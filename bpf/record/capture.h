@@ -28,7 +28,7 @@ typedef int64_t s64;
 #define CAPTURE_MAGIC 0x6472617765726f63ULL /* "coreward" */
 #define CAPTURE_VERSION 1
 #define CAPTURE_MAX_CPUS 512
-#define LINUX_5_10_MAX_CPUS 64 /* where a BPF program walks over them by itself */
+#define LINUX_5_10_MAX_CPUS 64 /* the limit where a BPF program loops over them itself */
 #define CAPTURE_MASK_WORDS (CAPTURE_MAX_CPUS / 64)
 #define CAPTURE_MAX_LEVELS 10
 #define CAPTURE_MAX_GROUPS 1024 /* of one domain */
@@ -96,7 +96,7 @@ struct capture_group {
 	u32 pad;
 };
 
-/* What changes of a group. All groups of all domains are the lowest-indexed, own group of some CPU. */
+/* The state of a group that changes. Every group of every domain is the own group of some CPU. */
 struct capture_group_state {
 	u32 capacity;
 	u32 min_capacity;
@@ -140,7 +140,7 @@ enum capture_cpu_flag {
 	CAPTURE_CPU_IDLE_STATE = 1 << 2, /* it is in a cpuidle state */
 };
 
-/* One CPU whose state was another when the decision had been made. */
+/* A CPU whose state had changed when the decision had been made. */
 struct capture_changed_cpu {
 	u32 cpu;
 	u32 pad;
@@ -165,10 +165,10 @@ struct capture_task {
 	u64 util_avg;
 	u32 util_est;
 	u32 weight; /* se.load.weight, 1024 for nice 0 */
-	/* of the queue that it belongs to, which may be a task group's */
+	/* those of the queue that it belongs to, which may be a task group's */
 	u64 cfs_rq_update_time;
 	u64 cfs_rq_load_avg;
-	u64 cfs_rq_h_load; /* afterwards: the kernel renews it on use */
+	u64 cfs_rq_h_load; /* read on return, because the kernel renews it on use */
 	s32 numa_preferred_nid;
 	u32 uclamp; /* effective clamps: the least utilisation, and the most shifted by 16; 0: not known */
 	char comm[CAPTURE_COMM];
@@ -215,7 +215,7 @@ struct capture_balance {
 	u64 jiffies;
 	s64 imbalance; /* afterwards */
 	s32 dst_cpu;
-	u32 span_weight; /* of the domain: which of dst_cpu's it is */
+	u32 span_weight; /* the domain's, which identifies it among those of dst_cpu */
 	u32 idle; /* enum cpu_idle_type: 0 not idle, 1 idle, 2 newly idle */
 	u32 migration_type; /* afterwards */
 	u32 fbq_type; /* before */
@@ -224,18 +224,18 @@ struct capture_balance {
 	u32 nr_changed;
 };
 
-/* The CPU that the balance of the same number went to. */
+/* The CPU that the balance of the same number chose. */
 struct capture_queue {
 	u64 sequence;
 	s32 src_cpu; /* -1: none of its group would do */
 	u32 pad;
 };
 
-/* What the fair class does with the queue of one CPU, by the kernel's function for it. */
+/* The steps of the fair class on the queue of one CPU, by kernel function. */
 enum capture_step_kind {
-	CAPTURE_STEP_PLACE = 1, /* place_entity(): an entity comes to the queue */
+	CAPTURE_STEP_PLACE = 1, /* place_entity(): an entity joins the queue */
 	CAPTURE_STEP_REQUEUE, /* requeue_delayed_entity(): a sleeper is woken before it has left the queue */
-	CAPTURE_STEP_DEQUEUE, /* dequeue_entities(), __dequeue_task() in 7.3: a task goes, or goes to sleep */
+	CAPTURE_STEP_DEQUEUE, /* dequeue_entities(), __dequeue_task() in 7.3: a task leaves, or goes to sleep */
 	CAPTURE_STEP_PREEMPT, /* check_preempt_wakeup_fair(), wakeup_preempt_fair() in 7.3 */
 	CAPTURE_STEP_PICK, /* pick_task_fair(): the next entity; once for each level of groups */
 	CAPTURE_STEP_CHARGE, /* update_curr(): the running entity pays for its time */
@@ -248,19 +248,19 @@ enum capture_step_kind {
 
 /* A task, or a group on one CPU. */
 struct capture_entity {
-	s32 id; /* of a task its pid; of a group less than 0; 0: there is no entity */
+	s32 id; /* the pid of a task; a negative number for a group; 0: there is no entity */
 	u32 flags; /* enum capture_entity_flag */
 	s64 vruntime;
 	s64 deadline;
 	s64 vlag;
-	s64 vprot; /* where it shares its place with vlag, the same */
+	s64 vprot; /* the same, where it shares its place with vlag */
 	u64 slice;
 	u64 exec_start;
 	u64 sum_exec_runtime;
 	u64 prev_sum_exec_runtime;
 	u64 weight; /* by which its virtual time runs: load.weight, h_load.weight in 7.3 */
 	u64 load; /* load.weight: what it adds to the load of its queue */
-	u32 inv_weight; /* of `weight`; 0: not worked out yet */
+	u32 inv_weight; /* inverse of `weight`; 0: not computed yet */
 	u32 depth; /* 0: on a CPU's own queue */
 };
 
@@ -287,15 +287,15 @@ struct capture_waiting {
 /* A queue: a CPU's own, or that of a group on it. */
 struct capture_fair_rq {
 	u32 nr_queued; /* entities that wait or run; nr_running until 6.13 */
-	u32 h_nr_queued; /* tasks, those of groups in it included */
+	u32 h_nr_queued; /* tasks, including those of groups in it */
 	u32 h_nr_runnable;
 	u32 sum_shift; /* 7.3: weights in the sums are shifted by it */
-	s64 sum_w_vruntime; /* over entities that wait; avg_vruntime until 6.19 */
+	s64 sum_w_vruntime; /* over waiting entities; avg_vruntime until 6.19 */
 	s64 sum_weight; /* likewise; avg_load */
-	s64 zero_vruntime; /* what it counts from; min_vruntime until 6.12.y */
+	s64 zero_vruntime; /* the origin of virtual time; min_vruntime until 6.12.y */
 	s64 min_vruntime; /* CFS: what entities are placed by */
 	u64 load; /* load.weight */
-	u64 min_slice; /* of those that wait; 0 without any, or where the kernel does not keep it */
+	u64 min_slice; /* over waiting entities; 0 if there are none, or if the kernel does not maintain it */
 	u64 max_slice;
 	s32 curr; /* by id */
 	s32 next;
@@ -305,7 +305,7 @@ struct capture_fair_rq {
 
 enum capture_step_flag {
 	CAPTURE_STEP_NEED_RESCHED = 1 << 0, /* the CPU was about to switch before */
-	CAPTURE_STEP_RESCHED = 1 << 1, /* the function asked for it: resched_curr(), but for the deadline server */
+	CAPTURE_STEP_RESCHED = 1 << 1, /* the function called resched_curr(), not counting the deadline server */
 	CAPTURE_STEP_RESCHED_LAZY = 1 << 2, /* likewise: resched_curr_lazy() */
 	CAPTURE_STEP_CHARGED_RESCHED = 1 << 3, /* one of the two was called by update_curr() */
 	CAPTURE_STEP_IN_TICK = 1 << 4, /* a charge by task_tick_fair() */
@@ -314,7 +314,7 @@ enum capture_step_flag {
 	CAPTURE_STEP_TASK_IDLE = 1 << 7,
 };
 
-/* Followed by nr_waiting struct capture_waiting: those that wait, in the order of the kernel's tree. */
+/* Followed by nr_waiting struct capture_waiting: the waiting entities, in the order of the kernel's tree. */
 struct capture_step {
 	u64 now; /* rq->clock_task afterwards */
 	u32 kind; /* enum capture_step_kind */
@@ -328,11 +328,11 @@ struct capture_step {
 	struct capture_fair_rq after;
 	struct capture_entity curr_before; /* the entity that runs */
 	struct capture_entity curr_after;
-	struct capture_entity se_before; /* the entity that the step is about; of a charge, tick, yield and pick none */
+	struct capture_entity se_before; /* the entity that the step is about; none for a charge, tick, yield or pick */
 	struct capture_entity se_after;
 };
 
-/* More entities than these that wait are not written. */
+/* No more waiting entities than these are written. */
 #define CAPTURE_MAX_WAITING 64
 
 /* Between the recorder and the BPF programs; not part of the file. */

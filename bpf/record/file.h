@@ -18,7 +18,7 @@ struct capture_file {
 
 bool capture_file_create(struct capture_file *file, const char *path);
 void capture_file_frame(struct capture_file *file, uint32_t type, const void *payload, size_t length);
-/* Adds the last frame and gives the file its name. On failure nothing stands under that name that did not before. */
+/* Adds the last frame and gives the file its name. On failure, nothing new appears under that name. */
 bool capture_file_finish(struct capture_file *file, uint64_t lost);
 void capture_file_abandon(struct capture_file *file);
 

@@ -100,7 +100,7 @@ static void describe_file(FILE *out, const char *name, const char *path)
 		fprintf(out, "%s\t%s\n", name, line);
 }
 
-/* What sysctl had until 5.12, and debugfs has since. */
+/* Settings that were in sysctl until 5.12 and are in debugfs since. */
 static void describe_setting(FILE *out, const char *name)
 {
 	char path[128];

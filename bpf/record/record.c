@@ -23,8 +23,8 @@
 #include "host.h"
 
 /*
- * As `env` and `timeout`: 127 if the command is not there, 2 if we could not
- * record; 3 if the file ends before the command did.
+ * The exit status, as with `env` and `timeout`: 127 if the command does not exist, 2 if
+ * recording failed, 3 if the file ends before the command did.
  */
 enum { EXIT_UNUSABLE = 2, EXIT_CUT_SHORT = 3, EXIT_NOT_FOUND = 127 };
 
@@ -173,7 +173,7 @@ static u32 interrupt_mask(void)
 	return kernel_is_at_least(7, 3) ? 0x1f000100 : 0x00ff0100;
 }
 
-/* TIF_NEED_RESCHED, which each architecture numbered as it liked until they got common numbers. */
+/* TIF_NEED_RESCHED, whose number depended on the architecture until common numbers were introduced. */
 static u32 need_resched(void)
 {
 	struct utsname name;
@@ -190,7 +190,7 @@ static bool is_of_steps(const struct bpf_program *program)
 	return !strncmp(bpf_program__name(program), "step_", 5);
 }
 
-/* Takes the programs for what is to be recorded, optional ones if this kernel has not inlined their function. */
+/* Selects the programs for what is to be recorded; optional ones only if this kernel has not inlined their function. */
 static void choose_programs(struct bpf_object *object, bool queue)
 {
 	struct bpf_program *program;
@@ -286,7 +286,7 @@ static void attach(struct bpf_object *object)
 	}
 }
 
-/* Asks a program of the object; its return value. */
+/* Runs a query program of the object; returns its result. */
 static int ask(struct bpf_object *object, const char *name, u64 first, u64 second)
 {
 	struct capture_question question = { .args = { first, second } };
@@ -385,7 +385,7 @@ static void start(char **command)
 	if (child < 0)
 		fail("cannot start a process: %s", strerror(errno));
 	if (child) {
-		/* the command decides what an interrupt means; what it did until then is kept */
+		/* the command decides what an interrupt means; what was recorded until then is kept */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGTERM, pass_on);
 		return;
@@ -395,7 +395,7 @@ static void start(char **command)
 	_exit(EXIT_NOT_FOUND);
 }
 
-/* Runs the command while the records are drained; its wait status. */
+/* Runs the command while draining the records; returns its wait status. */
 static int run(char **command, struct ring_buffer *ring, const struct drain *drain)
 {
 	static const struct timespec pause = { .tv_nsec = 10000000 };
@@ -431,7 +431,7 @@ static void stop_counting(void)
 	set_schedstats('0');
 }
 
-/* Has the kernel count in its domains what balancing comes to: that it found no queue shows only there. */
+/* Makes the kernel count the results of balancing in its domains: only there does it show that it found no queue. */
 static void count_in_domains(void)
 {
 	if (set_schedstats('1'))
@@ -440,7 +440,7 @@ static void count_in_domains(void)
 
 static struct capture_file file;
 
-/* Nothing half-written stays behind. */
+/* Leaves no incomplete file behind. */
 static void abandon_file(void)
 {
 	capture_file_abandon(&file);

@@ -10,7 +10,7 @@
 
 #include "record/fair.h"
 
-/* Moves from node to node that a walk over CAPTURE_MAX_WAITING of them takes at most, almost always. */
+/* Moves from node to node for a walk over CAPTURE_MAX_WAITING of them; almost always enough. */
 #define MAX_MOVES 240
 #define MAX_DEPTH 8
 
@@ -41,7 +41,7 @@ struct {
 struct step_context {
 	u64 asked; /* how often it was asked to switch */
 	u64 asked_lazy;
-	u64 charged; /* how often of these by update_curr() */
+	u64 charged; /* how many of these by update_curr() */
 	u64 in_charge;
 	u64 in_tick;
 	u64 in_server;
@@ -68,7 +68,7 @@ static struct step_draft *step_draft(u32 kind)
 	return bpf_map_lookup_elem(&steps, &key);
 }
 
-/* Since 7.3 tasks of groups stand in the CPU's own queue. */
+/* Since 7.3, tasks of groups are in the CPU's own queue. */
 static __always_inline bool queue_is_flat(void)
 {
 	return bpf_core_field_exists(((cfs_rq_ptr)0)->h_curr);
@@ -225,7 +225,7 @@ static void read_queue(cfs_rq_ptr cfs_rq, struct capture_fair_rq *out)
 		out->skip = entity_id(BPF_CORE_READ(cfs_rq, skip));
 }
 
-/* A walk over the tree of those that wait, in order. */
+/* A walk over the tree of waiting entities, in order. */
 struct tree_walk {
 	struct step_draft *draft;
 	const struct rb_node *node;
@@ -250,7 +250,7 @@ static void read_waiting(const struct rb_node *node, struct step_draft *draft)
 	draft->step.nr_waiting = i + 1;
 }
 
-/* One move: as far as the next entity in at most as many as the tree is deep. */
+/* One move; the next entity is at most as many moves away as the tree is deep. */
 static long walk_tree(u32 i, struct tree_walk *walk)
 {
 	const struct rb_node *node = walk->node, *next;
@@ -293,7 +293,7 @@ static void read_all_waiting(cfs_rq_ptr cfs_rq, struct step_draft *draft)
 		draft->step.flags |= CAPTURE_STEP_CUT;
 }
 
-/* Begins a step with a queue; `se` may be none. NULL if it is not recorded. */
+/* Begins a step on a queue; `se` may be NULL. Returns NULL if the step is not recorded. */
 static struct step_draft *begin_step(u32 kind, cfs_rq_ptr cfs_rq, se_ptr se, u32 argument)
 {
 	struct step_draft *draft = step_draft(kind);
@@ -340,7 +340,7 @@ static void send_step(struct step_draft *draft)
 		__sync_fetch_and_add(&control.lost, 1);
 }
 
-/* Ends the step that was begun, if any. `curr` stays what it was: afterwards another may run. */
+/* Ends the current step, if any. `curr` stays the same, although another entity may run afterwards. */
 static void end_step(u32 kind, s32 result)
 {
 	struct step_draft *draft = step_draft(kind);
@@ -478,7 +478,7 @@ int BPF_PROG(step_dequeue_task_end, u64 rq, u64 p, int flags, bool result)
 	return 0;
 }
 
-/* The two entities, or those of their groups, that stand in one queue. */
+/* The two entities, or those of their groups, that are in one queue. */
 static __always_inline void find_matching_se(se_ptr *se, se_ptr *pse)
 {
 	int depth = BPF_CORE_READ(*se, depth), pdepth = BPF_CORE_READ(*pse, depth), i;
@@ -543,7 +543,7 @@ int BPF_PROG(step_wakeup_preempt_end)
 	return 0;
 }
 
-/* What was picked, level by level: the queues are as they were when it was, since nothing comes after it. */
+/* The pick, level by level. The queues are as they were at the pick, because nothing follows it. */
 SEC("?fexit/pick_task_fair")
 int BPF_PROG(step_pick)
 {
@@ -568,7 +568,7 @@ int BPF_PROG(step_pick)
 	return 0;
 }
 
-/* One in eight, but for those of ticks: they are most of all steps. */
+/* Charges outside of ticks are most of all steps, so only one in eight is recorded. */
 static bool take_charge(const struct step_context *context)
 {
 	return context->in_tick || bpf_get_prandom_u32() % 8 == 0;
@@ -586,7 +586,7 @@ int BPF_PROG(step_charge_begin, u64 queue)
 		return 0;
 	context->in_charge = 1;
 	curr = queue_is_flat() ? BPF_CORE_READ(cfs_rq, h_curr) : BPF_CORE_READ(cfs_rq, curr);
-	/* in 7.3 a group's virtual time does not go on */
+	/* in 7.3, a group's virtual time does not advance */
 	if (!curr || (queue_is_flat() && BPF_CORE_READ(curr, my_q)) ||
 	    (s64)(BPF_CORE_READ(cfs_rq, rq, clock_task) - BPF_CORE_READ(curr, exec_start)) <= 0 ||
 	    !take_charge(context))
@@ -664,7 +664,7 @@ int BPF_PROG(step_set_next_end)
 	return 0;
 }
 
-/* 7.3, where set_next_entity() is about something else */
+/* 7.3, where set_next_entity() does something else */
 SEC("?fentry/set_next_task_fair")
 int BPF_PROG(step_set_next_task_begin, u64 rq, u64 p, bool first)
 {

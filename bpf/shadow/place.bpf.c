@@ -17,7 +17,7 @@ struct cw_cpumask allowed;
 struct cw_balance env;
 struct cw_decision decision;
 
-/* What is asked of place(): the members of struct cw_wakeup that are no pointers. */
+/* The question to place(): the members of struct cw_wakeup that are not pointers. */
 struct place_question {
 	s32 this_cpu;
 	s32 prev_cpu;
@@ -30,7 +30,7 @@ struct place_question {
 	u64 now;
 } question;
 
-/* What was chosen: a CPU, or a group. */
+/* The choice: a CPU, or a group. */
 s32 choice;
 
 SEC("syscall")

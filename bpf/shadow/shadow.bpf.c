@@ -19,8 +19,8 @@
 #include "common/host.bpf.h"
 
 /*
- * Processes, by their pids. In their leaders' storage there is no room in 7.x: of
- * what is allocated within a tracepoint there, 8 KiB are the limit.
+ * Processes, by their pids. Their leaders' storage has no room for them in 7.x, where an
+ * allocation within a tracepoint is limited to 8 KiB.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -56,7 +56,7 @@ const volatile struct shadow_setup setup = { 0 };
 
 _Static_assert(CW_NR_REASONS <= SHADOW_MAX_REASONS, "a reason has no counter");
 
-/* A placement that the policy has decided and the kernel not yet. */
+/* A placement that the policy has decided, but the kernel has not. */
 struct pending {
 	s32 prev_cpu;
 	s32 choice; /* -1: none */
@@ -67,7 +67,7 @@ struct shadow_task {
 	struct host_task host;
 	struct pending wake;
 	struct pending exec;
-	s32 exec_cpu; /* where the kernel has moved it for an exec, -1: nowhere */
+	s32 exec_cpu; /* the CPU to which the kernel has moved it for an exec, -1: none */
 	u16 known;
 	u16 hidden;
 };
@@ -93,10 +93,10 @@ struct {
 	__type(value, struct shadow_share);
 } shares SEC(".maps");
 
-/* From a tracepoint up to the function that wakes, with room to spare. */
+/* The stack from a tracepoint up to the function that wakes, with room to spare. */
 #define STACK_WORDS 40
 
-/* Memory to decide in. A wakeup may interrupt a fork or an exec. */
+/* Scratch memory for a decision. A wakeup may interrupt a fork or an exec. */
 struct scratch {
 	struct cw_decision decision;
 	struct cw_balance env;
@@ -134,7 +134,7 @@ static s32 task_cpu(const struct task_struct *p)
 	return p->thread_info.cpu;
 }
 
-/* The averages that the kernel has of a task, to begin with. */
+/* Starts with the kernel's averages of a task. */
 static void take_averages(struct cw_avg *avg, const struct task_struct *p)
 {
 	avg->load_avg = p->se.avg.load_avg;
@@ -147,8 +147,8 @@ extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
 
 /*
- * A kernel may hide tasks from BPF, as those of a virtual machine's supervisor. Others' events
- * show when they wake and when they are switched to, but not when they are switched from.
+ * A kernel may hide tasks from BPF, such as those of a virtual machine's supervisor. The events
+ * of other tasks show when they wake and are switched to, but not when they are switched from.
  */
 static bool is_hidden(s32 pid)
 {
@@ -160,13 +160,13 @@ static bool is_hidden(s32 pid)
 	return false;
 }
 
-/* Does the policy ask which LLC a process prefers? Of its features only this one places tasks. */
+/* Does the policy ask which LLC a process prefers? This is the only such feature that affects placement. */
 static bool prefers_llc(void)
 {
 	return sched_feat(&sys, CW_FEAT_CACHE_AWARE_WAKEUP);
 }
 
-/* What is kept of a task; NULL if there is no memory for it. */
+/* The shadow's data about a task; NULL if there is no memory for it. */
 static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 {
 	struct shadow_task *t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -196,8 +196,8 @@ static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 }
 
 /*
- * Does the wakeup that is under way have WF_SYNC? The tracepoint does not say so, but
- * the functions that wake with it stand on the stack, above what the tracepoint put there.
+ * Does the current wakeup have WF_SYNC? The tracepoint does not say so, but the functions
+ * that wake with it are on the stack, above the tracepoint's own frames.
  */
 /* Bits of an address that arm64 does not sign. */
 #define ADDRESS_MASK ((1ULL << 48) - 1)
@@ -278,7 +278,7 @@ static u64 difference(u64 a, u64 b)
 	return a > b ? a - b : b - a;
 }
 
-/* Compares the picture of a task's CPU with the kernel's own state of it. */
+/* Compares the tracked state of a task's CPU with the kernel's own state. */
 static void sample_drift(struct shadow_totals *total, const struct task_struct *p, s32 cpu)
 {
 	const struct rq *rq = p->se.cfs_rq->rq;
@@ -291,7 +291,7 @@ static void sample_drift(struct shadow_totals *total, const struct task_struct *
 		return;
 	nr_running = rq->nr_running;
 	idle = rq->curr == rq->idle && !nr_running && !rq->ttwu_pending;
-	/* no event tells when a sleeper whose dequeue is delayed leaves the queue, so it counts as gone at once */
+	/* no event shows when a sleeper whose dequeue is delayed leaves the queue, so it counts as gone immediately */
 	if (bpf_core_field_exists(rq->cfs.h_nr_runnable))
 		nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
 	/* read without the queue's lock: no sample while the counts change */
@@ -305,7 +305,7 @@ static void sample_drift(struct shadow_totals *total, const struct task_struct *
 	drift->util_sum += difference(rq->cfs.avg.util_avg, own->avg.util_avg);
 }
 
-/* A thread has ended. If it is the first one its process is over, or nearly so. */
+/* A thread has ended. If it is the first one, its process has ended, or nearly so. */
 static void forget_process(const struct task_struct *p)
 {
 	u32 pid = (u32)p->pid;
@@ -349,8 +349,8 @@ static void switch_to(struct task_struct *p, s32 cpu, u64 now)
 }
 
 /*
- * The first of the programs, as they are attached one after the other: no task may be
- * counted before it is seen when one leaves its queue, or ends.
+ * The first of the programs. They are attached one after the other, and no task may be
+ * counted before its leaving the queue or its end can be seen.
  */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
@@ -363,7 +363,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	return 0;
 }
 
-/* The task, which runs, has run for so long: at ticks and switches. Not loaded unless caches are preferred. */
+/* The run time of the running task, at ticks and switches. Loaded only if processes can prefer caches. */
 SEC("tp_btf/sched_stat_runtime")
 int BPF_PROG(stat_runtime, struct task_struct *p, u64 runtime)
 {
@@ -416,7 +416,7 @@ static void ask_policy(struct task_struct *p, struct shadow_task *t, struct shad
 		sample_drift(total, p, task_cpu(p));
 }
 
-/* Will the kernel queue the task where it ran, as it is still there or may run nowhere else? */
+/* Will the kernel queue the task where it ran, because it is still there or may run nowhere else? */
 static bool stays(const struct task_struct *p, const struct task_struct *waker, s32 this_cpu)
 {
 	s32 cpu = task_cpu(p);
@@ -424,7 +424,7 @@ static bool stays(const struct task_struct *p, const struct task_struct *waker, 
 	if (p == waker || p->on_rq || p->nr_cpus_allowed == 1 ||
 	    (bpf_core_field_exists(p->migration_disabled) && p->migration_disabled))
 		return true;
-	/* still switching away: queued there from afar (ttwu_queue_wakelist) */
+	/* still switching away: queued there remotely (ttwu_queue_wakelist) */
 	return p->on_cpu && cpu != this_cpu &&
 	       (!cpus_share_cache(&sys, cpu, this_cpu) || !cpu_rq(&sys, cpu)->nr_running);
 }
@@ -551,7 +551,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	return 0;
 }
 
-/* The exec is done. If the kernel has not moved the task for it, it decided to keep it. */
+/* The exec is complete. If the kernel has not moved the task for it, it decided to keep the task in place. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *p)
 {

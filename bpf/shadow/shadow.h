@@ -13,7 +13,7 @@ enum shadow_by { SHADOW_BY_NONE, SHADOW_BY_COMM, SHADOW_BY_CGROUP };
 /* At least CW_NR_REASONS. */
 #define SHADOW_MAX_REASONS 32
 
-/* Processes of several threads that CACHE_AWARE_WAKEUP follows at once, 16 KiB each. */
+/* The number of multi-threaded processes that CACHE_AWARE_WAKEUP follows at once, 16 KiB each. */
 #define SHADOW_MAX_PROCESSES 1024
 
 /* Functions of the kernel that wake with WF_SYNC. */
@@ -30,23 +30,23 @@ struct shadow_setup {
 	struct shadow_range sync[SHADOW_MAX_SYNC]; /* their addresses */
 };
 
-/* What the kernel and the policy decided, of one kind of placement. */
+/* What the kernel and the policy decided, for one kind of placement. */
 struct shadow_counts {
 	u64 decisions;
 	u64 elsewhere; /* of these, the policy chose another CPU */
 	u64 kernel[CW_NR_DISTANCES]; /* how far the kernel moved the task */
 	u64 policy[CW_NR_DISTANCES]; /* how far the policy would have */
-	u64 avoided[CW_NR_DISTANCES]; /* moves of the kernel, where the policy's was of another distance */
+	u64 avoided[CW_NR_DISTANCES]; /* the kernel's moves where the policy's move has another distance */
 	u64 added[CW_NR_DISTANCES]; /* likewise, moves of the policy */
 };
 
-/* How far the picture is from the kernel's state, of the CPUs that decisions were about. */
+/* How far the tracked state differs from the kernel's, for the CPUs that decisions were about. */
 struct shadow_drift {
 	u64 samples;
-	u64 idle; /* one took the CPU for idle, the other did not */
-	u64 nr_running; /* they counted another number of tasks */
+	u64 idle; /* one considered the CPU idle, the other did not */
+	u64 nr_running; /* they counted different numbers of tasks */
 	u64 nr_running_sum; /* by so many, together */
-	u64 util_sum; /* and their utilisations differed by so much, together */
+	u64 util_sum; /* the sum of the differences of their utilisations */
 };
 
 /* One CPU's. */
@@ -57,7 +57,7 @@ struct shadow_totals {
 	u64 decided; /* calls of the policy */
 	u64 ns; /* that these took together */
 	u64 sync; /* wakeups with WF_SYNC */
-	u64 preferred_llc; /* wakeups that looked in the LLC that the process prefers */
+	u64 preferred_llc; /* wakeups that searched the LLC that the process prefers */
 	struct {
 		u64 decisions;
 		u64 elsewhere;
@@ -65,7 +65,7 @@ struct shadow_totals {
 	struct shadow_drift drift;
 };
 
-/* A command, or the id of a cgroup. */
+/* A command, or a cgroup id. */
 struct shadow_key {
 	union {
 		char comm[16];
@@ -73,7 +73,7 @@ struct shadow_key {
 	};
 };
 
-/* What tells it apart, all kinds together. */
+/* The counters of one command or cgroup, over all kinds of placement. */
 struct shadow_share {
 	u64 decisions;
 	u64 elsewhere;

@@ -14,7 +14,7 @@
 #include "common/host.bpf.h"
 #include "balance/lb_stats.h"
 
-/* When the scan limit of each LLC was worked out, and when its load was saved. */
+/* When the scan limit of each LLC was computed, and when its load was saved. */
 u64 host_scan_limit_at[CW_MAX_CPUS];
 u64 host_llc_load_at[CW_MAX_CPUS];
 
@@ -26,7 +26,7 @@ CW_GLOBAL u64 host_refresh_cpu(s32 cpu, u64 now)
 	return cpu_util(&sys, cpu);
 }
 
-/* The LLC's domain among those of `cpu`. */
+/* The domain of `cpu` that is its LLC. */
 static inline u32 llc_level(s32 cpu, const struct cw_domain *llc)
 {
 	struct cw_domain *sd;
@@ -39,8 +39,9 @@ static inline u32 llc_level(s32 cpu, const struct cw_domain *llc)
 }
 
 /*
- * How many CPUs of the LLC of `cpu` a wakeup may look at (SIS_UTIL), if that was worked
- * out longer ago than an idle CPU balances the LLC. `env` is memory to work in.
+ * Updates the number of CPUs of the LLC of `cpu` that a wakeup may look at (SIS_UTIL), if it
+ * was computed longer ago than the interval at which an idle CPU balances the LLC. `env` is
+ * scratch memory.
  */
 static inline void host_refresh_scan_limit(struct cw_balance *env, s32 cpu, u64 now)
 {
@@ -61,7 +62,7 @@ static inline void host_refresh_scan_limit(struct cw_balance *env, s32 cpu, u64 
 	update_idle_cpu_scan(&sys, env);
 }
 
-/* CACHE_AWARE: how busy the LLC of `cpu` is, if that was saved longer ago than LLCs are balanced. */
+/* CACHE_AWARE: updates how busy the LLC of `cpu` is, if that was saved longer ago than the balance interval of LLCs. */
 static inline void host_refresh_llc_load(s32 cpu, u64 now)
 {
 	const struct cw_domain *llc = sd_llc(&sys, cpu), *above;
@@ -82,7 +83,7 @@ static inline void host_refresh_llc_load(s32 cpu, u64 now)
 	save_llc_load(llc_of(&sys, cpu), util, nr_running);
 }
 
-/* What the decision that `w` asks for looks at. */
+/* Updates the state that the decision on `w` looks at. */
 static inline void host_refresh(struct cw_balance *env, const struct cw_wakeup *w)
 {
 	s32 cpu;
