@@ -118,7 +118,7 @@ s32 cw_sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env, struct
 	return sched_balance_find_src(sys, env, d);
 }
 
-/* The two halves of the above, for a host that holds each against a kernel's. */
+/* The two halves of the above, for comparing each with a kernel's. */
 u32 cw_sched_balance_find_src_group(struct cw_sys *sys, struct cw_balance *env,
 				    struct cw_decision *d)
 {

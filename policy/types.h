@@ -33,7 +33,7 @@ typedef _Bool bool;
 #define CW_MAX_LEVELS 10
 #define CW_MAX_DOMAINS 2048
 #define CW_MAX_GROUPS 8192
-/* SCHED_CACHE counts which tasks prefer each of the first so many LLCs. */
+/* SCHED_CACHE counts the tasks that prefer each LLC, for this many LLCs. */
 #define CW_MAX_PREF_LLCS 128
 #define CW_NONE 0xffffu
 /* cw_cpu.exit_latency_us of a CPU that is in no idle state: awake, or without an idle driver */
@@ -103,7 +103,7 @@ struct cw_domain {
 	u32 cache_nice_tries;
 	u32 imb_numa_nr;
 	u32 nr_groups;
-	u32 first_group; /* its groups stand in cw_sys.group[first_group..+nr_groups] in ring order */
+	u32 first_group; /* its groups are cw_sys.group[first_group..+nr_groups], in ring order */
 	u32 llc; /* index in cw_sys.llc if SD_SHARE_LLC, else CW_NONE */
 	/* as in cw_llc, for a domain with SD_ASYM_CPUCAPACITY_FULL that is not made of nodes */
 	u32 has_idle_cores;
@@ -124,10 +124,10 @@ struct cw_group {
 	u64 next_update; /* the tick from which newidle balance has to bring `capacity` up to date */
 };
 
-/* What the kernel keeps in sd_llc_shared: one for each last-level cache. */
+/* The data of the kernel's sd_llc_shared: one for each last-level cache. */
 struct cw_llc {
 	u32 has_idle_cores;
-	u32 nr_idle_scan; /* SIS_UTIL: CPUs a wakeup may look at */
+	u32 nr_idle_scan; /* SIS_UTIL: how many CPUs a wakeup may look at */
 	u32 nr_busy_cpus;
 	u32 weight; /* CPUs: sd_llc_size */
 	u32 domain; /* the LLC's top domain, CW_NONE if the LLC is one CPU */
@@ -142,10 +142,10 @@ struct cw_cpu_sd {
 	u64 last_balance; /* when it was last balanced, ns */
 	u64 max_newidle_lb_cost; /* ns */
 	u64 last_decay_max_lb_cost; /* ns */
-	u64 newidle_stamp; /* NI_RANDOM: when newidle_ratio was last worked out, ns */
-	u32 newidle_call; /* NI_RANDOM: newidle balances, those that the dice forbade included */
-	u32 newidle_success; /* of these, how many found a task, as if none had been forbidden */
-	u32 newidle_ratio; /* of 1024: how likely one is; at the start 512, with 512 calls, 256 successes */
+	u64 newidle_stamp; /* NI_RANDOM: when newidle_ratio was last computed, ns */
+	u32 newidle_call; /* NI_RANDOM: newidle balances, including those that were skipped at random */
+	u32 newidle_success; /* how many of these found a task, scaled as if none had been skipped */
+	u32 newidle_ratio; /* the probability of a balance, 1024-scaled; initially 512, with 512 calls and 256 successes */
 	u32 balance_interval_ms;
 	u32 nr_balance_failed;
 	u32 domain; /* index in cw_sys.domain, CW_NONE beyond the top */
@@ -179,7 +179,7 @@ struct cw_cpu {
 	u32 nr_pref_dst_llc; /* SCHED_CACHE: tasks that prefer the LLC of the CPU that balances */
 	u32 nr_pref_llc_running; /* SCHED_CACHE: runnable tasks that prefer the LLC of this CPU */
 	u32 curr; /* the process of the fair task that it runs, or 0 */
-	u64 clock_task; /* ns until which clock_pelt was worked out */
+	u64 clock_task; /* the time up to which clock_pelt was computed, ns */
 	u64 clock_pelt; /* the clock of its averages: update_rq_clock_pelt() */
 	u64 next_balance; /* the tick at which the first of its domains is due */
 	u32 curr_util; /* of the task `curr` is about, when it was last worked out */
@@ -190,8 +190,8 @@ struct cw_cpu {
 
 /*
  * The fair runqueue that a task counts on: its task group's on the CPU that it
- * last ran on. The group's part of that CPU's load is h_load; the kernel works
- * it out once per jiffy.
+ * last ran on. The group's part of that CPU's load is h_load, which the kernel
+ * computes once per jiffy.
  */
 struct cw_cfs_rq {
 	u64 last_update_time;
@@ -227,9 +227,9 @@ struct cw_task {
 	u32 preferred_llc; /* with CW_TASK_PREFERRED_LLC: for which LLC its runqueue counts it */
 	u32 uclamp_min; /* with CW_TASK_UCLAMP: the effective clamps of its utilisation */
 	u32 uclamp_max;
-	s32 cpu; /* whose averages it is part of, if they were attached at all */
+	s32 cpu; /* the CPU whose averages it is part of, if they were attached at all */
 	u32 process; /* a number of its process, never 0 */
-	u64 sync_at; /* when it first woke another synchronously since it last slept, ns; 0: it has not */
+	u64 sync_at; /* when it first woke another task synchronously since it last slept, ns; 0: it has not */
 	struct cw_queued queued;
 	struct cw_cfs_rq cfs_rq; /* with CW_TASK_CFS_RQ */
 	struct cw_avg avg;
@@ -258,21 +258,21 @@ enum cw_wake_flag {
 	WF_CURRENT_CPU = 0x40,
 };
 
-/* What ran on one CPU, in ns; each epoch that has passed since `epoch` still has to halve it. */
+/* Run time on one CPU, in ns; it still has to be halved for each epoch since `epoch`. */
 struct cw_runtime {
 	u64 runtime;
 	u64 epoch;
 };
 
 /*
- * One process: where its threads ran lately, and the LLC that it prefers for
- * that. process.h keeps it, its tasks carry copies of cache_cpu and nr_threads.
+ * One process: where its threads ran lately, and the LLC that it prefers as a
+ * result. process.h maintains it; its tasks carry copies of cache_cpu and nr_threads.
  */
 struct cw_process {
 	s32 cache_cpu; /* the CPU that it occupies most of its preferred LLC, -1 without one */
 	u32 nr_threads;
 	u64 epoch; /* when it last looked for one */
-	u64 nr_running_avg; /* SCHED_CACHE: average of its threads that run, over such looks */
+	u64 nr_running_avg; /* SCHED_CACHE: average number of its running threads, over such searches */
 	u64 footprint; /* SCHED_CACHE: bytes that NUMA balancing saw it use, 0 where there is none */
 	struct cw_runtime runtime[CW_MAX_CPUS];
 };
@@ -284,7 +284,7 @@ struct cw_wakeup {
 	const struct cw_cpumask *cpus_ptr; /* where p may run */
 	s32 this_cpu; /* the waker's CPU */
 	s32 prev_cpu; /* where p last ran, or where NUMA balancing wants it to wake (wake_cpu) */
-	s32 task_cpu; /* whose averages p is part of: where it last ran */
+	s32 task_cpu; /* the CPU whose averages p is part of: where it last ran */
 	u32 wake_flags;
 	u32 in_task; /* the wakeup comes from task context, not from an interrupt */
 	u32 random;
@@ -306,7 +306,7 @@ enum cw_note {
 #undef NOTE
 };
 
-/* The decision record: the one account of a decision that every host and report uses. */
+/* The decision record, which every host and report uses. */
 struct cw_decision {
 	u64 now;
 	s32 pid;

@@ -59,13 +59,13 @@ static inline bool is_core_idle(struct cw_sys *sys, s32 cpu)
 	return true;
 }
 
-/* 1..1024: what the CPU can do at most. */
+/* 1..1024: the CPU's full capacity. */
 static inline u32 arch_scale_cpu_capacity(struct cw_sys *sys, s32 cpu)
 {
 	return cpu_rq(sys, cpu)->capacity_orig;
 }
 
-/* 1..1024: what other scheduling classes and interrupts leave of it. */
+/* 1..1024: the capacity that other scheduling classes and interrupts leave. */
 static inline u32 capacity_of(struct cw_sys *sys, s32 cpu)
 {
 	return cpu_rq(sys, cpu)->capacity;
@@ -87,7 +87,7 @@ static inline u64 task_util_est(const struct cw_task *p)
 	return pelt_max(task_util(p), task_util_est_raw(p));
 }
 
-/* A task's share of its CPU's load: its part of its task group's there, or all of its own. */
+/* A task's share of its CPU's load: its part of its task group's load there, or its whole load. */
 static inline u64 task_h_load(const struct cw_task *p)
 {
 	if (!(p->flags & CW_TASK_CFS_RQ))
@@ -106,11 +106,11 @@ static inline u32 uclamp_max(const struct cw_task *p)
 }
 
 /*
- * Does a task of this utilisation and these clamps fit the CPU? 1: yes, 0: no,
- * -1: it does, but the CPU cannot give it the performance that it is to have
- * at least. One whose utilisation is capped at what the CPU can do fits, however
- * much it would use; the biggest CPUs cap nothing. What lowers frequencies
- * (hw_load_avg(), cpufreq pressure) is not known and taken to be nothing.
+ * Does a task with this utilisation and these clamps fit the CPU? 1: yes; 0: no; -1: yes,
+ * but the CPU cannot give it its minimum performance. A task whose utilisation is capped at
+ * the CPU's capacity fits, however much it would use; the biggest CPUs cap nothing. Effects
+ * that lower frequencies (hw_load_avg(), cpufreq pressure) are not known and are assumed to
+ * be absent.
  */
 static inline s32 util_fits_cpu(struct cw_sys *sys, u64 util, u32 clamp_min, u32 clamp_max, s32 cpu)
 {

@@ -16,7 +16,7 @@
 #include "types.h"
 
 #ifdef __bpf__
-/* weak: the compiler must not conclude anything from its body either */
+/* weak, so that the compiler concludes nothing from its body */
 #define CW_GLOBAL __attribute__((weak))
 #define CW_NONNULL __attribute__((btf_decl_tag("arg:nonnull")))
 #define may_loop()                                                 \
@@ -30,10 +30,10 @@
 	end:;                                                      \
 		more;                                              \
 	})
-/* Always 0, but in memory that others might write. */
+/* Always 0, but in memory that could be written elsewhere. */
 static volatile u32 cw_zero;
 #define unknown(value) ((value) + (typeof(value))cw_zero)
-/* A `type` of its own for each CPU that decides: a program's stack has 512 bytes. */
+/* One `type` for each CPU that decides, because a program's stack has only 512 bytes. */
 #define cw_scratch(type, cpu)                                      \
 	({                                                         \
 		static type of_cpu[CW_MAX_CPUS];                   \

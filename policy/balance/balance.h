@@ -56,9 +56,9 @@ static inline u64 cpu_util_boost(struct cw_sys *sys, s32 cpu)
 }
 
 /*
- * Would the only task of `cpu` be moved to a CPU that is no bigger, for nothing?
- * With ASYM_LB it gains all the same if it shares its core with others; and
- * between clusters of the same capacity tasks are to be spread.
+ * Would it be useless to move the only task of `cpu`, because the CPU is no bigger? With
+ * ASYM_LB, the task still gains if it shares its core with others, and tasks are to be spread
+ * between clusters of the same capacity.
  */
 static inline bool asym_keeps_task(struct cw_sys *sys, const struct cw_balance *env, s32 cpu)
 {
@@ -118,7 +118,7 @@ static inline u64 src_rq_value(struct cw_sys *sys, const struct cw_balance *env,
 	}
 }
 
-/* The busiest CPU of the group by the measure of env->migration_type, -1 if none will do. */
+/* The busiest CPU of the group by the measure of env->migration_type, -1 if none is suitable. */
 CW_GLOBAL s32 sched_balance_find_src_rq(struct cw_sys *sys CW_NONNULL,
 					const struct cw_balance *env CW_NONNULL, u32 group,
 					struct cw_decision *d CW_NONNULL)

@@ -158,7 +158,7 @@ static inline bool src_emptied(struct cw_sys *sys, struct cw_balance *env)
 	env->flags &= ~(u32)LBF_NEED_BREAK;
 	if (!starts || cpu_rq(sys, env->src_cpu)->nr_running > 1)
 		return false;
-	env->flags &= ~(u32)LBF_ALL_PINNED; /* for nothing is known of its tasks */
+	env->flags &= ~(u32)LBF_ALL_PINNED; /* because nothing is known about its tasks */
 	return true;
 }
 
@@ -180,7 +180,7 @@ static inline enum cw_detach detach_task_step(struct cw_sys *sys, struct cw_bala
 	/* Newidle delays the wakeups of this CPU: one task will do. */
 	if (env->idle == CW_NEWLY_IDLE && env->detached)
 		return CW_DETACH_STOP;
-	/* An idle CPU leaves the source a task, or it would be pulled back. */
+	/* An idle CPU leaves the source a task; otherwise the task would be pulled back. */
 	if (env->idle != CW_NOT_IDLE && cpu_rq(sys, env->src_cpu)->nr_running <= 1)
 		return CW_DETACH_STOP;
 	if (++env->loop > env->loop_max)
@@ -196,7 +196,7 @@ static inline enum cw_detach detach_task_step(struct cw_sys *sys, struct cw_bala
 	return CW_DETACH_TAKE;
 }
 
-/* Offers a task where nobody waits for the source's lock, so that there is no need to drop it. */
+/* Offers a task where no CPU waits for the source's lock, so that it need not be dropped. */
 static inline enum cw_detach detach_task(struct cw_sys *sys, struct cw_balance *env,
 					 const struct cw_task *p,
 					 const struct cw_cpumask *cpus_ptr, bool running)
@@ -206,7 +206,7 @@ static inline enum cw_detach detach_task(struct cw_sys *sys, struct cw_balance *
 	return step == CW_DETACH_BREAK ? detach_task_step(sys, env, p, cpus_ptr, running) : step;
 }
 
-/* How an attempt goes on after the tasks of a source. */
+/* How an attempt continues after the tasks of a source. */
 enum cw_balance_step {
 	CW_BALANCE_DONE,
 	CW_BALANCE_MORE, /* offer the tasks of the same source again, to the new dst_cpu */

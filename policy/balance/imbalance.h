@@ -101,7 +101,7 @@ static inline void calculate_imbalance_load(struct cw_balance *env)
 		      (surplus < deficit ? surplus : deficit) / CW_CAPACITY_SCALE);
 }
 
-/* How much is to be moved from the busiest group, and in which unit. */
+/* How much to move from the busiest group, and in which unit. */
 static inline void calculate_imbalance(struct cw_sys *sys, struct cw_balance *env)
 {
 	const struct cw_sg_stats *busiest = &env->sds.busiest_stat;

@@ -5,7 +5,7 @@
 
 #include "balance/lb_env.h"
 
-/* A tick, where the host has not said: HZ 250. */
+/* The default length of a tick, if the host sets none: HZ 250. */
 #define CW_DEFAULT_TICK_NS 4000000u
 #define CW_NSEC_PER_SEC 1000000000u
 

@@ -37,14 +37,14 @@ enum cw_migration_type {
 	CW_MIGRATE_LLC_TASK,
 };
 
-/* What moving tasks off a group or queue means for NUMA balancing; see fbq.h. */
+/* The effect on NUMA balancing of moving tasks off a group or queue; see fbq.h. */
 enum cw_fbq_type {
 	CW_FBQ_REGULAR, /* some tasks have no preferred node */
 	CW_FBQ_REMOTE, /* all have one, some are not on it */
 	CW_FBQ_ALL, /* all are where they prefer to be */
 };
 
-/* What happened on the way: bits of cw_balance.flags. */
+/* What happened during the attempt: bits of cw_balance.flags. */
 enum cw_lb_flag {
 	LBF_ALL_PINNED = 1 << 0, /* no task seen so far may run on dst_cpu */
 	LBF_NEED_BREAK = 1 << 1, /* the source's lock has been dropped */

@@ -108,8 +108,8 @@ static inline bool misfit_counts(struct cw_sys *sys, const struct cw_balance *en
 }
 
 /*
- * The group's sums and extremes are known: what does that call for? Not inlined,
- * or the caller's values would not fit the stack of a BPF program.
+ * The group's type, from its sums and extremes. Not inlined, because the caller's values
+ * would otherwise not fit on the stack of a BPF program.
  */
 static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const struct cw_balance *env,
 						  const struct cw_group *group, bool local,
@@ -133,7 +133,7 @@ static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const stru
 /*
  * Sum up the CPUs of group `index`, in sds.local_stat if it is the local one, else in
  * sds.candidate. Returns whether one of them has a task that waits or does not fit:
- * that is what rd->overloaded is made of.
+ * rd->overloaded is derived from that.
  */
 CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balance *env CW_NONNULL,
 				  struct cw_decision *d CW_NONNULL, u32 index, bool local)
@@ -173,7 +173,7 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 		if (sgs->group_misfit_task_load < misfit && misfit_counts(sys, env, sd, group))
 			sgs->group_misfit_task_load = misfit;
 	}
-	/* asked here, as a branch in the loop doubles what BPF's verifier has to look at */
+	/* checked here, because a branch in the loop doubles the work of BPF's verifier */
 	if (!sched_feat(sys, CW_FEAT_GROUP_RUNNABLE))
 		sgs->group_runnable = 0;
 	sgs->group_capacity = group->capacity;
@@ -232,7 +232,7 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 		break;
 	case group_has_spare:
 		if (smt_vs_nonsmt_groups(sys, sds->busiest, candidate)) {
-			/* One task alone on its core is well where it is. */
+			/* A task that is alone on its core is well placed. */
 			*final = true;
 			return !(sd_group(sys, candidate)->flags & SD_SHARE_CPUCAPACITY &&
 				 sgs->sum_h_nr_running <= 1);
@@ -270,7 +270,7 @@ CW_GLOBAL bool update_sd_pick_busiest(struct cw_sys *sys CW_NONNULL,
 	const struct cw_sg_stats *sgs = &sds->candidate;
 	const struct cw_group *group = sd_group(sys, candidate);
 	bool asym = env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY, final;
-	/* With a task per CPU at most, tasks stay on the bigger CPUs. */
+	/* With at most one task per CPU, tasks stay on the bigger CPUs. */
 	bool stays = asym && sgs->group_type <= group_fully_busy &&
 		     capacity_greater(group->min_capacity, capacity_of(sys, env->dst_cpu));
 

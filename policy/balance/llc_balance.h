@@ -35,8 +35,8 @@ static inline bool util_greater(const struct cw_sys *sys, u64 a, u64 b)
 }
 
 /*
- * May utilisation `util` move from the LLC of src_cpu to that of dst_cpu?
- * `to_pref`: the latter is the one that it prefers, else it prefers the former.
+ * May utilisation `util` move from the LLC of src_cpu to that of dst_cpu? `to_pref`: the
+ * latter is the preferred LLC; otherwise the former is.
  */
 static inline enum cw_llc_mig can_migrate_llc(struct cw_sys *sys, s32 src_cpu, s32 dst_cpu,
 					      u64 util, bool to_pref)
@@ -65,7 +65,7 @@ static inline bool llc_balance(struct cw_sys *sys, const struct cw_balance *env,
 
 	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || sd->flags & SD_SHARE_LLC)
 		return false;
-	/* A CPU that they fit, or that is preferred by all tasks, comes first. */
+	/* A CPU that the tasks fit, or that all tasks prefer, has priority. */
 	if ((sd->flags & SD_ASYM_CPUCAPACITY && sgs->group_misfit_task_load) ||
 	    sgs->group_asym_packing)
 		return false;
@@ -77,8 +77,8 @@ static inline bool llc_balance(struct cw_sys *sys, const struct cw_balance *env,
 }
 
 /*
- * Note how busy the group is, if it is an LLC. Newidle balance, which is
- * frequent, does not, nor does a balance that goes on for another dst_cpu.
+ * Record how busy the group is, if it is an LLC. Newidle balance, which is frequent, does
+ * not do this, nor does a balance that continues for another dst_cpu.
  */
 static inline void record_sg_llc_stats(struct cw_sys *sys, const struct cw_balance *env,
 				       const struct cw_sg_stats *sgs, const struct cw_group *group)
@@ -95,7 +95,7 @@ static inline void record_sg_llc_stats(struct cw_sys *sys, const struct cw_balan
 	llc->capacity = sgs->group_capacity;
 }
 
-/* A balance for the sake of the LLC moves only tasks that are counted for that of dst_cpu. */
+/* A balance for LLC preferences moves only tasks that are counted for the LLC of dst_cpu. */
 static inline bool migrate_llc_task_wrong_dst(struct cw_sys *sys, const struct cw_balance *env,
 					      const struct cw_task *p)
 {
@@ -106,7 +106,7 @@ static inline bool migrate_llc_task_wrong_dst(struct cw_sys *sys, const struct c
 	       p->preferred_llc != cpu_rq(sys, env->dst_cpu)->llc;
 }
 
-/* Would the LLC's sake make a misfit of a task that fits where it is? */
+/* Would a move to the preferred LLC make a misfit of a task that fits where it is? */
 static inline bool task_misfits_asym_cpu(struct cw_sys *sys, const struct cw_balance *env,
 					 const struct cw_task *p)
 {
@@ -115,8 +115,8 @@ static inline bool task_misfits_asym_cpu(struct cw_sys *sys, const struct cw_bal
 }
 
 /*
- * May the task move, for all that its process prefers? That the process still
- * fits the LLC is checked when its threads run (process.h), not once more here.
+ * Do the preferences of its process allow the task to move? Whether the process still fits
+ * the LLC is checked when its threads run (process.h), not again here.
  */
 static inline enum cw_llc_mig can_migrate_llc_task(struct cw_sys *sys, const struct cw_balance *env,
 						   const struct cw_task *p)
@@ -125,7 +125,7 @@ static inline enum cw_llc_mig can_migrate_llc_task(struct cw_sys *sys, const str
 		return CW_LLC_MIG_FORBID;
 	if (!(p->flags & CW_TASK_CACHE_CPU) || cpus_share_cache(sys, env->src_cpu, env->dst_cpu))
 		return CW_LLC_MIG_UNRESTRICTED;
-	/* A CPU that is preferred by all tasks comes first. */
+	/* A CPU that all tasks prefer has priority. */
 	if (env->idle != CW_NOT_IDLE &&
 	    sched_asym(sys, env_domain(sys, env), env->dst_cpu, env->src_cpu))
 		return CW_LLC_MIG_UNRESTRICTED;
@@ -136,7 +136,7 @@ static inline enum cw_llc_mig can_migrate_llc_task(struct cw_sys *sys, const str
 	return CW_LLC_MIG_UNRESTRICTED;
 }
 
-/* Is the task to stay for the sake of the LLC? Not after more than cache_nice_tries failed attempts. */
+/* Is the task to stay in its preferred LLC? Not after more than cache_nice_tries failed attempts. */
 static inline bool migrate_degrades_llc(struct cw_sys *sys, const struct cw_balance *env,
 					const struct cw_task *p)
 {
@@ -149,8 +149,8 @@ static inline bool migrate_degrades_llc(struct cw_sys *sys, const struct cw_bala
 }
 
 /*
- * Would active balance take a task off an LLC that all tasks of src_cpu prefer?
- * A single one stays; of several, if the LLC is not busy. A misfit may go.
+ * Would active balance take a task off an LLC that all tasks of src_cpu prefer? A single task
+ * stays; one of several stays if the LLC is not busy. A misfit may move.
  */
 static inline bool alb_break_llc(struct cw_sys *sys, const struct cw_balance *env)
 {

@@ -23,7 +23,7 @@
 enum cw_lb_step {
 	CW_LB_DONE, /* nothing more; after newidle `found` says if there is work */
 	CW_LB_BEGIN, /* the domain of `env` is about to be balanced */
-	CW_LB_DECIDED, /* see `decision`: where tasks are pulled from, or why from nowhere */
+	CW_LB_DECIDED, /* see `decision`: where tasks are pulled from, or why none are */
 	CW_LB_DETACH, /* offer tasks of env.src_cpu to detach_task(), move those that it takes, count them in `moved` */
 	CW_LB_PUSH, /* active balance: the task that env.src_cpu runs is to go to env.this_cpu */
 	CW_LB_END, /* the domain is balanced: bring `now` and `cost` up to date */
@@ -47,7 +47,7 @@ struct cw_lb {
 	u64 cost; /* what balancing has taken so far, ns */
 	u32 moved; /* tasks, in this domain */
 	u32 found;
-	u64 accounted; /* of the cost, what domains have on their account */
+	u64 accounted; /* the part of the cost that has been charged to domains */
 	s32 cpu;
 	u32 state; /* enum cw_lb_state */
 	bool is_newidle;
@@ -71,8 +71,8 @@ static inline void lb_begin(struct cw_lb *lb, s32 cpu, bool is_newidle, u64 now)
 }
 
 /*
- * `cpu` has nothing to run: it is to look for a waiting task elsewhere. Returns whether it
- * does; lb_next() follows all the same. The dice are thrown with `random`.
+ * `cpu` has nothing to run and is to look for a waiting task elsewhere. Returns whether it
+ * does; lb_next() has to follow in either case. `random` decides NI_RANDOM's choices.
  */
 CW_GLOBAL bool lb_newidle(struct cw_sys *sys CW_NONNULL, struct cw_lb *lb CW_NONNULL, s32 cpu, u64 now,
 			  u32 random)

@@ -33,16 +33,16 @@ static inline void update_avg_idle(struct cw_sys *sys, s32 cpu, u64 now)
 	rq->idle_stamp = 0;
 }
 
-/* NI_RANDOM: the calls after which a domain's success rate is worked out anew, and half forgotten. */
+/* NI_RANDOM: the number of calls after which a domain's success rate is computed again, and the counts are halved. */
 #define NEWIDLE_CALLS 1024
 #define NEWIDLE_SCALE 1024
 
 /*
- * NI_RANDOM: count a newidle balance of the domain, and what it was worth: a
- * balance that the dice lets through once in n times counts n when it succeeds.
- * Under NI_RATE domains that are balanced seldom are let through more often: a
- * full 1024 if 512 calls took 4.3 s, 1024 times 2^22 ns. Only there the rate is
- * capped; without, a success of a domain with twice the full rate counts nothing.
+ * NI_RANDOM: count a newidle balance of the domain, and its value: a balance that is made
+ * only once in n times counts n when it succeeds. Under NI_RATE, domains that are balanced
+ * rarely are balanced with a higher probability: always (1024) if 512 calls took 4.3 s, which
+ * is 1024 times 2^22 ns. The rate is capped only there; without NI_RATE, a success of a domain
+ * with twice the full rate counts nothing.
  */
 static inline void update_newidle_stats(const struct cw_sys *sys, struct cw_cpu_sd *sd,
 					u32 success, u64 now)
@@ -84,7 +84,7 @@ static inline bool update_newidle_cost(const struct cw_sys *sys, struct cw_cpu_s
 	return true;
 }
 
-/* The walk of one newly idle CPU up its domains. */
+/* A newly idle CPU's walk up its domains. */
 struct cw_newidle {
 	s32 cpu;
 	u32 level; /* the next to look at */
@@ -96,7 +96,7 @@ struct cw_newidle {
 	bool stop;
 };
 
-/* Now that the CPU is idle the domain is due earlier than it was. */
+/* Now that the CPU is idle, the domain is due earlier than before. */
 static inline void newidle_note_due(struct cw_sys *sys, struct cw_newidle *walk,
 				    const struct cw_cpu_sd *sd)
 {
@@ -111,7 +111,7 @@ static inline void newidle_note_due(struct cw_sys *sys, struct cw_newidle *walk,
  * is on its way here, if no runqueue of the machine has a task that waits, if
  * even the lowest domain costs more time than the CPU is usually idle, or, under
  * NEWIDLE_MIN_IDLE, if that is less than migration_cost_ns whatever it costs. The
- * dice of the walk come from `random`.
+ * random choices of the walk derive from `random`.
  */
 static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s32 cpu, u64 now,
 				 u32 random)
@@ -141,7 +141,7 @@ static inline bool newidle_begin(struct cw_sys *sys, struct cw_newidle *walk, s3
 	return sys->overloaded && rq->avg_idle >= cpu_sd(sys, cpu, 0)->max_newidle_lb_cost;
 }
 
-/* NI_RANDOM: is the domain balanced this time? The rarer it is, the more a success counts. */
+/* NI_RANDOM: is the domain balanced this time? The rarer that is, the more a success counts. */
 static inline bool newidle_dice(struct cw_sys *sys, struct cw_newidle *walk, struct cw_cpu_sd *sd,
 				u64 now)
 {
@@ -152,7 +152,7 @@ static inline bool newidle_dice(struct cw_sys *sys, struct cw_newidle *walk, str
 		return true;
 	if (sched_feat(sys, CW_FEAT_NI_RATE) && sd->newidle_ratio >= NEWIDLE_SCALE)
 		return true;
-	/* a linear congruential generator (Numerical Recipes, ranqd1): its high bits are the good ones */
+	/* a linear congruential generator (Numerical Recipes, ranqd1), whose high bits are the good ones */
 	walk->random = walk->random * 1664525 + 1013904223;
 	walk->weight = 1 + sd->newidle_ratio;
 	if (d1k > walk->weight) {
@@ -165,8 +165,9 @@ static inline bool newidle_dice(struct cw_sys *sys, struct cw_newidle *walk, str
 
 /*
  * The level to balance next, or CW_NONE. A domain without SD_BALANCE_NEWIDLE
- * (relax_domain_level) or without luck (NI_RANDOM) is passed over; one that would cost more than what is
- * left of the usual idle time ends the walk, even if it would be passed over.
+ * (relax_domain_level), or one that is not chosen this time (NI_RANDOM), is skipped. A domain
+ * that would cost more than the rest of the average idle time ends the walk, even if it would
+ * be skipped.
  */
 static inline u32 newidle_next(struct cw_sys *sys, struct cw_newidle *walk, u64 now)
 {

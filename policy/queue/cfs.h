@@ -29,7 +29,7 @@ static inline u64 sched_nr_latency(const struct cw_sys *sys)
 	return (scaled_ns(sys, CW_TUNE_latency_ns) + min - 1) / (min ? min : 1);
 }
 
-/* How long the turn of an entity is, which may be queued already or about to be: its part of a period by weight. */
+/* The length of an entity's turn: its part of a period by weight. The entity is queued, or about to be. */
 static inline u64 sched_slice(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			      const struct cw_entity *se)
 {
@@ -55,7 +55,7 @@ static inline void update_min_vruntime(struct cw_fair_rq *cfs_rq)
 		cfs_rq->min_vruntime = least;
 }
 
-/* What an entity that comes from, or goes to, another queue counts its vruntime from. */
+/* An entity between two queues counts its vruntime from min_vruntime. */
 static inline void leave_min_vruntime(const struct cw_fair_rq *cfs_rq, struct cw_entity *se)
 {
 	if (se->flags & CW_SE_REL_VRUNTIME)
@@ -72,7 +72,7 @@ static inline void join_min_vruntime(const struct cw_fair_rq *cfs_rq, struct cw_
 	se->flags &= ~(u32)CW_SE_REL_VRUNTIME;
 }
 
-/* Places a sleeper a little behind the others, or where it is: nobody gains by a short sleep. */
+/* Places a sleeper a little behind the others, or leaves it where it is, so that a short sleep gains nothing. */
 static inline void place_sleeper(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				 struct cw_entity *se)
 {
@@ -114,7 +114,7 @@ static inline s32 wakeup_preempt_entity(const struct cw_sys *sys, const struct c
 					    scaled_ns(sys, CW_TUNE_wakeup_granularity_ns), &se);
 }
 
-/* At a tick: has the running entity had its turn, or got one ahead of the leftmost? */
+/* At a tick: has the running entity used up its turn, or got ahead of the leftmost one by a turn? */
 static inline bool check_preempt_tick(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
 {
 	const struct cw_entity *curr = &cfs_rq->curr;
@@ -122,7 +122,7 @@ static inline bool check_preempt_tick(const struct cw_sys *sys, struct cw_fair_r
 	u64 ran = curr->sum_exec_runtime - curr->prev_sum_exec_runtime;
 
 	if (ran > slice) {
-		/* or it would be chosen again as a buddy */
+		/* otherwise it would be picked again as a buddy */
 		clear_buddies(cfs_rq, curr->id);
 		return true;
 	}
@@ -131,7 +131,7 @@ static inline bool check_preempt_tick(const struct cw_sys *sys, struct cw_fair_r
 	return curr->vruntime - cfs_rq->leftmost > (s64)slice;
 }
 
-/* May the entity at `i` of those that wait, or with -1 the running one, run although `left` is farthest behind? */
+/* May waiting entity `i` (-1: the running one) run although `left` has the least vruntime? */
 static inline bool is_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			   const struct cw_waiting *waiting, s32 i, s32 left)
 {
@@ -142,7 +142,7 @@ static inline bool is_fair(const struct cw_sys *sys, const struct cw_fair_rq *cf
 				     left < 0 ? curr->weight : waiting[left].weight) < 1;
 }
 
-/* The index of the entity with this id among those that wait, -1 if it runs, else -2. */
+/* The index of the entity with this id among the waiting ones, -1 if it runs, otherwise -2. */
 static inline s32 index_of(const struct cw_fair_rq *cfs_rq, const struct cw_waiting *waiting, s32 id)
 {
 	u32 i;

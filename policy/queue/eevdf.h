@@ -14,7 +14,7 @@
 #include "queue/lag.h"
 #include "queue/reasons.h"
 
-/* The size of a request that nobody asked for, ns. */
+/* The default size of a request, ns. */
 static inline u64 base_slice(const struct cw_sys *sys)
 {
 	return (u64)tunable(sys, CW_TUNE_base_slice_ns) * sysctl_factor(sys);
@@ -33,10 +33,10 @@ static inline bool entity_before(s64 a, s64 b)
 }
 
 /*
- * Places an entity that comes to the queue, to which it does not count yet: at V
- * less the lag that it left its last queue with. Its own weight will pull V along, so
- * the lag is stretched to be what it was once the entity is in. `initial`: it is
- * new; as the others are halfway through their requests, it begins with half a one.
+ * Places an entity that comes to the queue and is not in its sums yet: at V minus the lag
+ * with which it left its last queue. Its own weight will move V, so the lag is scaled up to
+ * have its old value once the entity is in. `initial`: the entity is new, and begins with
+ * half a request, because the others are halfway through theirs on average.
  */
 static inline void place_eevdf(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			       struct cw_entity *se, bool initial)
@@ -59,7 +59,7 @@ static inline void place_eevdf(const struct cw_sys *sys, const struct cw_fair_rq
 	se->deadline = se->vruntime + (s64)slice;
 }
 
-/* Is the request of the running entity served? Then it has a new one. */
+/* If the request of the running entity is served, starts a new one; returns whether it was. */
 static inline bool update_deadline(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
@@ -76,7 +76,7 @@ static inline s64 min_vruntime(s64 a, s64 b)
 	return entity_before(a, b) ? a : b;
 }
 
-/* The first vruntime at which the running entity, were it there, would not be eligible. */
+/* The first vruntime at which the running entity would no longer be eligible. */
 static inline s64 ineligible_vruntime(const struct cw_fair_rq *cfs_rq)
 {
 	s64 v = 0;
@@ -86,7 +86,7 @@ static inline s64 ineligible_vruntime(const struct cw_fair_rq *cfs_rq)
 	return cfs_rq->zero_vruntime + v + 1;
 }
 
-/* The running entity has just been picked: it is protected until its request is served, or a shorter one would be. */
+/* The running entity has just been picked: it is protected until its request, or a shorter one, would be served. */
 static inline void set_protect_slice(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
@@ -107,7 +107,7 @@ static inline void set_protect_slice(const struct cw_sys *sys, struct cw_fair_rq
 	curr->vprot = min_vruntime(curr->vprot, until);
 }
 
-/* Another one came that does not preempt: the running entity is protected for no longer than the shortest request from now on. */
+/* An entity came that does not preempt: the running entity's protection is limited to the shortest request. */
 static inline void update_protect_slice(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
@@ -137,7 +137,7 @@ static inline void cancel_protect_slice(const struct cw_sys *sys, struct cw_fair
 	curr->vprot = sched_feat(sys, CW_FEAT_PROTECT_SLICE) ? curr->vruntime : curr->deadline + 1;
 }
 
-/* The running entity has been charged: is its turn over, should others wait? `served`: so is its request. */
+/* The running entity has been charged: is its turn over if others wait? `served`: its request is served. */
 static inline bool turn_is_over(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq, bool served)
 {
 	if (served)
@@ -162,11 +162,11 @@ static inline bool pick_protected(const struct cw_sys *sys, const struct cw_fair
 	return protect && protect_slice(sys, cfs_rq);
 }
 
-/* What becomes of one waiting entity after the other, in order of their deadlines. */
+/* The state of a pick that looks at waiting entities one by one, in order of their deadlines. */
 enum cw_pick {
 	CW_PICK_PASS, /* not this one */
 	CW_PICK_TAKE,
-	CW_PICK_CURR, /* the running entity is due before it and all that follow */
+	CW_PICK_CURR, /* the running entity is due before it and before all later ones */
 };
 
 static inline enum cw_pick pick_step(const struct cw_fair_rq *cfs_rq, bool curr_eligible,
@@ -177,7 +177,7 @@ static inline enum cw_pick pick_step(const struct cw_fair_rq *cfs_rq, bool curr_
 	return vruntime_eligible(cfs_rq, vruntime) ? CW_PICK_TAKE : CW_PICK_PASS;
 }
 
-/* The buddy, if it may run: its index among those that wait, -1 for the running entity; else -2. */
+/* The buddy, if it may run: its index among the waiting entities, -1 for the running one; otherwise -2. */
 static inline s32 pick_buddy(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			     const struct cw_waiting *waiting)
 {
@@ -194,8 +194,8 @@ static inline s32 pick_buddy(const struct cw_sys *sys, const struct cw_fair_rq *
 }
 
 /*
- * The entity to run: the index of one of those that wait, in order of their deadlines,
- * or -1 for the running one. `protect`: as in pick_protected().
+ * The entity to run: the index of a waiting entity, in order of their deadlines, or -1 for
+ * the running one. `protect`: as in pick_protected().
  */
 static inline s32 pick_eevdf(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			     const struct cw_waiting *waiting, bool protect, u32 *reason)
@@ -221,7 +221,7 @@ static inline s32 pick_eevdf(const struct cw_sys *sys, const struct cw_fair_rq *
 }
 
 /*
- * sched_yield: the running entity gives up what is left of its request, and since YIELD_FORFEITS
+ * sched_yield: the running entity gives up the rest of its request, and with YIELD_FORFEITS
  * its time, too, unless it has had more than its share.
  */
 static inline void yield_eevdf(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq)
@@ -236,14 +236,14 @@ static inline void yield_eevdf(const struct cw_sys *sys, struct cw_fair_rq *cfs_
 	}
 }
 
-/* Does an entity that goes to sleep stay in the queue until it has paid what it owes? */
+/* Does an entity that goes to sleep stay in the queue until its lag is no longer negative? */
 static inline bool delays_dequeue(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				  const struct cw_entity *se)
 {
 	return sched_feat(sys, CW_FEAT_DELAY_DEQUEUE) && !entity_eligible(cfs_rq, se);
 }
 
-/* The weight of an entity of the queue, or between two, changes: its lag and request stay what they are in real time. */
+/* The weight of an entity in a queue, or between two, changes: its lag and request stay the same in real time. */
 static inline void reweight_eevdf(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				  struct cw_entity *se, u32 weight)
 {

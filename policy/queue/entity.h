@@ -21,23 +21,23 @@ enum cw_entity_flag {
 	CW_SE_ON_RQ = 1 << 0, /* queued, or running and not about to sleep */
 	CW_SE_DELAYED = 1 << 1, /* asleep, its dequeue is delayed (sched_delayed) */
 	CW_SE_REL_DEADLINE = 1 << 2, /* `deadline` counts from `vruntime`: it is being moved */
-	CW_SE_CUSTOM_SLICE = 1 << 3, /* `slice` was asked for (sched_setattr) */
+	CW_SE_CUSTOM_SLICE = 1 << 3, /* `slice` was requested (sched_setattr) */
 	CW_SE_IDLE = 1 << 4, /* SCHED_IDLE */
 	CW_SE_BATCH = 1 << 5, /* SCHED_BATCH */
 	CW_SE_GROUP = 1 << 6, /* a task group's on this CPU */
 	CW_SE_REL_VRUNTIME = 1 << 7, /* CFS: `vruntime` counts from min_vruntime: it is between two queues */
 };
 
-/* No entity: of cw_entity.id and what refers to it. */
+/* No entity: a value of cw_entity.id and of fields that refer to it. */
 #define CW_NO_ENTITY (-1)
 
 struct cw_entity {
 	s64 vruntime;
 	s64 deadline; /* EEVDF: the vruntime at which its request, a slice, is served */
 	s64 vlag; /* EEVDF: its lag when it last left a queue, in virtual ns */
-	s64 vprot; /* EEVDF: while it runs, up to where it is protected */
+	s64 vprot; /* EEVDF: while it runs, the virtual time up to which it is protected */
 	u64 slice; /* EEVDF: the size of its request, ns */
-	u64 exec_start; /* up to when its running time is accounted, ns */
+	u64 exec_start; /* the time up to which its run time is accounted, ns */
 	u64 sum_exec_runtime; /* ns that it has run */
 	u64 prev_sum_exec_runtime; /* the same when it was last picked */
 	u32 weight; /* 1024 << cw_fair_rq.load_shift for nice 0 */
@@ -54,14 +54,14 @@ struct cw_fair_rq {
 	s64 sum_weight; /* over waiting entities */
 	u64 min_slice; /* EEVDF: the shortest and the longest request of a waiting entity */
 	u64 max_slice;
-	s64 min_vruntime; /* CFS: what entities are placed by; it never goes back */
-	s64 leftmost; /* CFS: the least vruntime that waits, if any does */
+	s64 min_vruntime; /* CFS: the reference for placing entities; it never goes back */
+	s64 leftmost; /* CFS: the least vruntime of a waiting entity, if there is one */
 	u32 nr_waiting;
-	u32 load_shift; /* 0, or 10 where weights are as fine as the kernel's: task groups have such */
-	s32 next; /* by id: a woken entity that is to run next */
-	s32 last; /* CFS: one that a woken one has preempted, and that is to go on after it */
+	u32 load_shift; /* 0, or 10 where weights have the kernel's resolution, as those of task groups do */
+	s32 next; /* id of a woken entity that is to run next */
+	s32 last; /* CFS: id of an entity that a woken one has preempted, and that is to continue after it */
 	s32 skip; /* CFS: one that has yielded */
-	u32 sum_shift; /* by how much coarser weights are in the sums: load_shift until 6.18, 0 in 7.3 */
+	u32 sum_shift; /* the right shift of weights in the sums: load_shift until 6.18, 0 in 7.3 */
 	s64 next_deadline; /* of `next` */
 	u64 next_slice;
 };
@@ -74,7 +74,7 @@ struct cw_waiting {
 	s32 id;
 };
 
-/* By what waiting entities stand in order; equal ones in the order in which they came. */
+/* The key by which waiting entities are ordered; equal ones are in the order in which they came. */
 static inline s64 entity_order(const struct cw_sys *sys, const struct cw_entity *se)
 {
 	return sched_feat(sys, CW_FEAT_EEVDF) ? se->deadline : se->vruntime;
@@ -87,10 +87,10 @@ static const u32 sched_prio_to_weight[40] = {
 	1024,  820,   655,   526,   423,   335,	  272,	 215,	172,   137,
 	110,   87,    70,    56,    45,    36,	  29,	 23,	18,    15,
 };
-/* Of a SCHED_IDLE entity (kernel/sched/sched.h). */
+/* The weight of a SCHED_IDLE entity (kernel/sched/sched.h). */
 #define WEIGHT_IDLEPRIO 3
 
-/* The weight of a task; a nice value out of range counts as the nearest that is in range. */
+/* The weight of a task; a nice value out of range counts as the nearest value in range. */
 static inline u32 task_weight(s32 nice, bool idle)
 {
 	u32 prio = nice < -20 ? 0 : nice > 19 ? 39 : (u32)(nice + 20);
@@ -106,7 +106,7 @@ static inline u64 mul_u64_u32_shr(u64 a, u32 b, u32 shift)
 	return low + ((a >> 32) * b << (32 - shift));
 }
 
-/* delta * weight * inverse / 2^32, where the product of the two is shortened to 32 bits first. */
+/* delta * weight * inverse / 2^32, where weight * inverse is first reduced to 32 bits. */
 static inline u64 calc_delta(u64 delta, u64 weight, u32 inverse)
 {
 	u64 factor = weight * inverse;
@@ -115,13 +115,13 @@ static inline u64 calc_delta(u64 delta, u64 weight, u32 inverse)
 	return mul_u64_u32_shr(delta, (u32)(factor >> excess), 32 - excess);
 }
 
-/* 2^32 / weight, rounded down; as the kernel works it out for what is no nice value's weight. */
+/* 2^32 / weight, rounded down, as the kernel computes it for weights that belong to no nice value. */
 static inline u32 inverse_weight(u64 weight)
 {
 	return weight > 0xffffffff ? 1 : weight ? (u32)(0xffffffff / weight) : 0xffffffff;
 }
 
-/* A weight made coarser by so many bits; any that there is stays one. */
+/* A weight shifted right by this many bits; a weight above 0 stays above 0. */
 static inline u32 shift_weight(u32 weight, u32 shift)
 {
 	if (!shift || !weight)
@@ -153,7 +153,7 @@ static inline u64 calc_delta_fair(const struct cw_sys *sys, const struct cw_fair
 	return calc_delta(delta, CW_NICE_0_WEIGHT, inverse);
 }
 
-/* Has the queue a running entity that competes with those that wait? */
+/* Does the queue have a running entity that competes with the waiting ones? */
 static inline bool curr_competes(const struct cw_fair_rq *cfs_rq)
 {
 	return cfs_rq->curr.weight && cfs_rq->curr.flags & CW_SE_ON_RQ;
@@ -173,7 +173,7 @@ static inline s64 queue_weight(const struct cw_fair_rq *cfs_rq)
 	return cfs_rq->sum_weight + avg_vruntime_weight(cfs_rq, cfs_rq->curr.weight);
 }
 
-/* By what the tunables of the queue are scaled: 1 + log2(min(CPUs, 8)) (get_update_sysctl_factor). */
+/* The factor of the queue's tunables: 1 + log2(min(CPUs, 8)) (get_update_sysctl_factor). */
 static inline u64 sysctl_factor(const struct cw_sys *sys)
 {
 	u32 n = sys->nr_cpus;

@@ -38,7 +38,7 @@ static inline void cfs_rq_init(struct cw_fair_rq *cfs_rq)
 	cfs_rq->curr.id = CW_NO_ENTITY;
 }
 
-/* Charges the running entity for its time until `now`. True if its turn is over, should others wait. */
+/* Charges the running entity for its time until `now`. True if its turn is over in case others wait. */
 static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
@@ -58,7 +58,7 @@ static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_
 	return turn_is_over(sys, cfs_rq, served);
 }
 
-/* The same. True if its turn is over, as others wait. */
+/* The same. True if its turn is over because others wait. */
 static inline bool update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
 {
 	if (!charge_curr(sys, cfs_rq, now) || !cfs_rq->nr_waiting)
@@ -97,16 +97,17 @@ static inline void enqueue_entity(const struct cw_sys *sys, const struct cw_fair
 	se->flags |= CW_SE_ON_RQ;
 }
 
-/* Takes a waiting entity off the sums. */
+/* Subtracts a waiting entity from the sums. */
 static inline void dequeue_waiting(struct cw_fair_rq *cfs_rq, const struct cw_entity *se)
 {
 	__dequeue_entity(cfs_rq, se->vruntime - cfs_rq->zero_vruntime, se->weight);
 }
 
 /*
- * An entity leaves the queue, the running one (`se` is cw_fair_rq.curr) or one that waits,
- * which is in the sums until the host takes it off them; `sleep`: because its task sleeps or
- * ends. False if it stays queued, asleep, until it has paid what it owes; `may_delay` says if it may.
+ * An entity leaves the queue: the running one (`se` is cw_fair_rq.curr), or a waiting one,
+ * which stays in the sums until the host subtracts it. `sleep`: its task sleeps or ends.
+ * Returns false if it stays queued, asleep, until its lag is no longer negative; `may_delay`
+ * allows that.
  */
 static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				  struct cw_entity *se, bool sleep, bool may_delay)
@@ -139,8 +140,9 @@ static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *c
 }
 
 /*
- * A sleeper whose dequeue was delayed is woken where it is queued. True if it has been placed anew,
- * and has left the sums for that: then the host takes it off its store and queues it again.
+ * A sleeper whose dequeue was delayed is woken where it is queued. Returns true if it has been
+ * placed again and has left the sums for that; the host then removes it from its store and
+ * queues it again.
  */
 static inline bool requeue_delayed_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 					  struct cw_entity *se)
@@ -163,8 +165,9 @@ static inline bool requeue_delayed_entity(const struct cw_sys *sys, struct cw_fa
 }
 
 /*
- * The weight of an entity changes; the running one has been charged until now. One that waits leaves
- * the sums and comes back to them; the host then moves it in its store, as its deadline is another.
+ * The weight of an entity changes; the running entity has been charged until now. A waiting
+ * entity leaves the sums and returns to them. The host then moves it in its store, because its
+ * deadline has changed.
  */
 static inline void reweight_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				   struct cw_entity *se, u32 weight)
@@ -196,7 +199,7 @@ static inline void set_next_entity(const struct cw_sys *sys, struct cw_fair_rq *
 		set_protect_slice(sys, cfs_rq);
 }
 
-/* The running entity, charged until now, is switched out: a copy of it goes to `se`. If that is queued, it waits from now on. */
+/* The running entity, charged until now, is switched out and copied to `se`. If it is queued, it waits from now on. */
 static inline void put_prev_entity(struct cw_fair_rq *cfs_rq, struct cw_entity *se)
 {
 	*se = cfs_rq->curr;

@@ -71,7 +71,7 @@ static inline bool reaches(s64 sum, s64 key, s64 weight)
 #endif
 }
 
-/* Is the lag at this vruntime not negative? V rounded down would say so too seldom. */
+/* Is the lag at this vruntime not negative? V rounded down would say so too rarely. */
 static inline bool vruntime_eligible(const struct cw_fair_rq *cfs_rq, s64 vruntime)
 {
 	return reaches(queue_sum(cfs_rq), vruntime - cfs_rq->zero_vruntime, queue_weight(cfs_rq));
@@ -82,7 +82,7 @@ static inline bool entity_eligible(const struct cw_fair_rq *cfs_rq, const struct
 	return vruntime_eligible(cfs_rq, se->vruntime);
 }
 
-/* Requests of entities that wait or run. */
+/* The requests of waiting and running entities. */
 static inline u64 cfs_rq_min_slice(const struct cw_fair_rq *cfs_rq)
 {
 	u64 slice = curr_competes(cfs_rq) ? cfs_rq->curr.slice : ~0ULL;
@@ -97,7 +97,7 @@ static inline u64 cfs_rq_max_slice(const struct cw_fair_rq *cfs_rq)
 	return cfs_rq->nr_waiting && cfs_rq->max_slice > slice ? cfs_rq->max_slice : slice;
 }
 
-/* The lag of an entity of the queue, limited either way by the time in which others may have been served. */
+/* The lag of an entity of the queue, limited in both directions by the time in which others may have been served. */
 static inline s64 entity_lag(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			     const struct cw_entity *se)
 {
@@ -112,14 +112,14 @@ static inline s64 entity_lag(const struct cw_sys *sys, const struct cw_fair_rq *
 	return lag > limit ? limit : lag < -limit ? -limit : lag;
 }
 
-/* Notes the lag of an entity of the queue that is about to leave it or to be placed anew. */
+/* Saves the lag of an entity of the queue that is about to leave it or to be placed again. */
 static inline void update_entity_lag(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				     struct cw_entity *se)
 {
 	s64 lag = entity_lag(sys, cfs_rq, se);
 
 	if (se->flags & CW_SE_DELAYED && sched_feat(sys, CW_FEAT_LAG_MAX_SLICE)) {
-		/* it owed this much when it went to sleep */
+		/* the lag that it had when it went to sleep */
 		if (lag < se->vlag)
 			lag = se->vlag;
 		if (lag > 0 && sched_feat(sys, CW_FEAT_DELAY_ZERO))
@@ -143,8 +143,8 @@ static inline void __enqueue_entity(struct cw_fair_rq *cfs_rq, const struct cw_e
 }
 
 /*
- * An entity leaves them; `key` is its vruntime less zero_vruntime as it joined.
- * The extremes of slices stay: they are exact where all slices are equal.
+ * An entity leaves the sums; `key` is its vruntime minus zero_vruntime when it joined. The
+ * extremes of slices stay, so they are exact only if all slices are equal.
  */
 static inline void __dequeue_entity(struct cw_fair_rq *cfs_rq, s64 key, u32 weight)
 {

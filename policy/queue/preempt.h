@@ -16,7 +16,7 @@ static inline bool preempts(u32 reason)
 	       reason == CW_QUEUE_PREEMPT_SYNC;
 }
 
-/* By the classes of the two; CW_QUEUE_NONE where these do not decide. */
+/* The decision by the policies of the two entities; CW_QUEUE_NONE if these do not decide. */
 static inline u32 preempt_by_policy(const struct cw_fair_rq *cfs_rq, const struct cw_entity *pse)
 {
 	bool curr_idle = cfs_rq->curr.flags & CW_SE_IDLE;
@@ -62,7 +62,7 @@ static inline u32 preempt_cfs(const struct cw_sys *sys, struct cw_fair_rq *cfs_r
 	return reason;
 }
 
-/* Until WAKEUP_PICK: what decides before a pick has to; CW_QUEUE_NONE: that has to. */
+/* Without WAKEUP_PICK: the rules that decide before a pick; CW_QUEUE_NONE: the pick decides. */
 static inline u32 preempt_before_pick(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				      const struct cw_entity *pse, u32 wake_flags, bool pending)
 {
@@ -106,7 +106,7 @@ static inline u32 preempt_eevdf(const struct cw_sys *sys, struct cw_fair_rq *cfs
 	return CW_QUEUE_PREEMPT_NOT_PICKED;
 }
 
-/* A sleeping waker's next one runs at once only after the waker has run for long enough for its caches to be stale. */
+/* If the waker is about to sleep, the wakee preempts it only after it has run long enough for the caches to be stale. */
 static inline u32 preempt_sync(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			       const struct cw_entity *pse, u64 now)
 {
@@ -118,7 +118,7 @@ static inline u32 preempt_sync(const struct cw_sys *sys, const struct cw_fair_rq
 	return CW_QUEUE_PREEMPT_NO_SYNC;
 }
 
-/* With WAKEUP_PICK: what decides before a pick has to; CW_QUEUE_NONE: that has to. */
+/* With WAKEUP_PICK: the rules that decide before a pick; CW_QUEUE_NONE: the pick decides. */
 static inline u32 preempt_before_wakeup_pick(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 					     const struct cw_entity *pse, u32 wake_flags,
 					     bool pending, u64 now)
@@ -147,7 +147,7 @@ static inline u32 preempt_before_wakeup_pick(const struct cw_sys *sys, struct cw
 	return CW_QUEUE_NONE;
 }
 
-/* What the answer does to the running entity's protection. */
+/* The effect of the answer on the running entity's protection. */
 static inline void preempt_done(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				const struct cw_entity *pse, u32 reason)
 {

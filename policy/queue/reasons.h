@@ -23,7 +23,7 @@ struct cw_queue_decision {
 	u32 reason; /* enum cw_queue_reason */
 	s32 curr; /* id of the running entity, or CW_NO_ENTITY */
 	s32 id; /* id of the entity that came, or of the one that was picked */
-	s32 picked; /* its index among those that wait, -1: the running one goes on */
+	s32 picked; /* its index among the waiting entities; -1: the running one continues */
 	u32 preempts; /* CW_QUEUE_PREEMPT: 1 if it is to run at once */
 };
 

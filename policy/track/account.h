@@ -14,7 +14,7 @@
 #include "topology.h"
 #include "track/pelt.h"
 
-/* Counts the task, which is queued and not delayed, among those that prefer their CPU's LLC; -1: not any more. */
+/* Counts the task, which is queued and not delayed, among those that prefer their CPU's LLC; -1 ends that. */
 static inline void account_pref_llc_running(struct cw_sys *sys, const struct cw_task *p, s32 n)
 {
 	struct cw_cpu *rq = cpu_rq(sys, p->queued.cpu);
@@ -24,8 +24,8 @@ static inline void account_pref_llc_running(struct cw_sys *sys, const struct cw_
 }
 
 /*
- * SCHED_CACHE: counts the task, if it is queued, for the LLC that it prefers, or with -1
- * takes off what it is counted for.
+ * SCHED_CACHE: counts the task, if it is queued, for the LLC that it prefers; -1 subtracts
+ * it again.
  */
 static inline void account_llc(struct cw_sys *sys, struct cw_task *p, s32 n)
 {

@@ -106,9 +106,9 @@ static inline u64 accumulate_sum(u64 delta, struct cw_avg *sa, u64 load, u64 run
 }
 
 /*
- * Bring the sums to `now`; true if a period ended, so that averages have to follow.
- * Inlined whatever the compiler thinks of it: hosts in BPF call this from the bottom of
- * the 8 frames that a program has (MAX_CALL_FRAMES, include/linux/bpf_verifier.h).
+ * Bring the sums to `now`; true if a period ended, so that the averages have to follow.
+ * Always inlined, because hosts in BPF call this from the last of the 8 frames that a
+ * program may have (MAX_CALL_FRAMES, include/linux/bpf_verifier.h).
  */
 static inline __attribute__((always_inline)) bool update_load_sum(u64 now, struct cw_avg *sa,
 								  u64 load, u64 runnable,
@@ -165,8 +165,8 @@ static inline void sync_entity_load_avg(const struct cw_cpu *rq, struct cw_task 
 }
 
 /*
- * A runqueue's averages at `now`: first what left with sleeping migrants, then
- * the time since the last update. True if they changed.
+ * A runqueue's averages at `now`: first subtract sleeping tasks that moved away, then
+ * add the time since the last update. True if they changed.
  */
 static inline bool update_cfs_rq_load_avg(u64 now, struct cw_cpu *rq, bool running)
 {
@@ -236,7 +236,7 @@ static inline void detach_entity_load_avg(struct cw_cpu *rq, const struct cw_tas
 				    sa->runnable_avg * PELT_MIN_DIVIDER);
 }
 
-/* A sleeper moves away without its old runqueue's lock: leave a note for its next update. */
+/* A sleeper moves away without its old runqueue's lock: leave a note for the runqueue's next update. */
 static inline void remove_entity_load_avg(struct cw_cpu *rq, struct cw_task *p)
 {
 	sync_entity_load_avg(rq, p);
@@ -306,7 +306,7 @@ static inline void util_est_dequeue(const struct cw_sys *sys, struct cw_cpu *rq,
 		rq->avg.util_est = (u32)pelt_sub_positive(rq->avg.util_est, task_util_est_raw(p));
 }
 
-/* A task goes to sleep on `rq`: move its estimate towards what it used this time. */
+/* A task goes to sleep on `rq`: move its estimate towards its utilisation this time. */
 static inline void util_est_update(const struct cw_sys *sys, const struct cw_cpu *rq,
 				   struct cw_task *p)
 {
@@ -321,10 +321,10 @@ static inline void util_est_update(const struct cw_sys *sys, const struct cw_cpu
 		u32 diff = ewma - dequeued;
 
 		if (diff >= UTIL_EST_MARGIN) {
-			/* what a task of more than the CPU's capacity would use cannot be seen here */
+			/* the demand of a task that exceeds the CPU's capacity cannot be seen here */
 			if (dequeued > rq->capacity_orig)
 				return;
-			/* it had to wait: its utilisation is below what it wants, keep the estimate */
+			/* it had to wait, so its utilisation is below its demand: keep the estimate */
 			if (dequeued + UTIL_EST_MARGIN >= p->avg.runnable_avg)
 				ewma = ((ewma << UTIL_EST_WEIGHT_SHIFT) - diff) >> UTIL_EST_WEIGHT_SHIFT;
 		}

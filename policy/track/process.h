@@ -32,7 +32,7 @@
 #include "topology.h"
 #include "types.h"
 
-/* Bits behind the point of an occupancy while it is worked out. */
+/* Fractional bits of an occupancy while it is computed. */
 #define CW_OCCUPANCY_SHIFT 20
 
 static inline u64 cache_epoch(const struct cw_sys *sys, u64 now)
@@ -66,9 +66,9 @@ static inline void process_init(const struct cw_sys *sys, struct cw_process *pro
 
 /*
  * Is the process too small or too big for the LLC of `cpu`? A single thread has
- * nothing to gather. With SCHED_CACHE its threads that run, taken for a core
- * each, may use up to 4/5 of the CPUs, times the tolerance; and its footprint may
- * be as large as the cache at tolerance 1, and 256 times that for each step more
+ * nothing to gather. With SCHED_CACHE, its running threads, counted as one core each,
+ * may use up to 4/5 of the CPUs, times the tolerance. Its footprint may be as large as
+ * the cache at tolerance 1, and larger by 256 times that for each further step
  * (Linux 7.3: debugfs sched/llc_balancing/aggr_tolerance).
  */
 static inline bool exceeds_llc(struct cw_sys *sys, const struct cw_process *process, s32 cpu)
@@ -109,7 +109,7 @@ static inline void account_process(struct cw_sys *sys, struct cw_process *proces
 		process->cache_cpu = -1;
 }
 
-/* Is it time to look for an LLC? Then the caller is the one to do it. */
+/* Is it time to search for an LLC? If so, the caller has to do it. */
 static inline bool process_tick(const struct cw_sys *sys, struct cw_process *process, u64 now)
 {
 	u64 epoch = cache_epoch(sys, now);
@@ -170,13 +170,12 @@ static inline void update_nr_running_avg(struct cw_sys *sys, struct cw_process *
 
 /*
  * Find the LLC that the process occupies most. It has to occupy llc_min_occupancy
- * of it (not with SCHED_CACHE), and an LLC other than the one it prefers already
- * has to be better by llc_switch_pct. CPUs that have their cache for themselves
- * do not count.
+ * of it (not with SCHED_CACHE), and an LLC other than the preferred one has to be
+ * better by llc_switch_pct. CPUs that do not share their cache do not count.
  *
- * A thread on `this_cpu` looks while `nr_running` threads run. As in 7.3 a process that
- * does not fit does not look, so its average stays until the tolerance is raised.
- * Returns whether it looked.
+ * A thread on `this_cpu` searches while `nr_running` threads run. As in 7.3, a process
+ * that does not fit does not search, so its average stays until the tolerance is raised.
+ * Returns whether it searched.
  */
 static inline bool process_find_llc(struct cw_sys *sys, struct cw_process *process, s32 this_cpu,
 				    u32 nr_running, u64 now)

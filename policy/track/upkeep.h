@@ -37,7 +37,7 @@
 #include "track/runnable_load.h"
 #include "wakeup/select_idle.h"
 
-/* The steps in which averages are kept, ns: what is shorter changes nothing (update_load_sum()). */
+/* The granularity of averages, ns: shorter times change nothing (update_load_sum()). */
 #define CW_PELT_STEP 1024
 
 static inline bool is_current(const struct cw_avg *avg, u64 clock)
@@ -80,7 +80,7 @@ CW_GLOBAL bool update_se(struct cw_task *p CW_NONNULL, u64 clock, bool on_rq, bo
 	return update_load_avg_se(clock, p, on_rq, running);
 }
 
-/* Brings a task's and its runqueue's averages to `now`; `on_rq`, `running`: what it did until now. */
+/* Brings a task's and its runqueue's averages to `now`; `on_rq`, `running`: its state until now. */
 static inline bool update_load_avg(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now,
 				   bool on_rq, bool running)
 {
@@ -199,8 +199,8 @@ static inline void track_requeue_delayed(struct cw_sys *sys, struct cw_task *p, 
 }
 
 /*
- * A waker that sleeps within this time, ns, sleeps at once. An assumption: what it
- * takes an idle CPU to leave its idle state and to be there again, a few us each.
+ * A waker that sleeps within this time, ns, counts as sleeping at once. An assumption: the
+ * time that an idle CPU takes to leave its idle state and to enter it again, a few us each.
  */
 #define CW_SYNC_SLEEP_NS 10000
 
@@ -212,9 +212,9 @@ static inline void note_sync_wakeup(struct cw_task *p, u64 now)
 }
 
 /*
- * The task sleeps, at once or delayed: what it used this time becomes part of its
- * estimate, and if it has woken others synchronously since it last slept, it is known
- * from now on whether it keeps the promise that such a wakeup gives (SYNC_ON_WAKER).
+ * The task sleeps, with or without a delayed dequeue. Its utilisation this time becomes part
+ * of its estimate. If it has woken others synchronously since it last slept, the time until
+ * now shows whether it sleeps as such a wakeup promises (SYNC_ON_WAKER).
  */
 static inline void track_sleep(const struct cw_sys *sys, struct cw_task *p, u64 now)
 {
@@ -249,7 +249,7 @@ static inline void put_prev_task_idle(struct cw_sys *sys, s32 cpu, u64 now)
 	cpu_rq(sys, cpu)->curr_is_idle = 0;
 }
 
-/* What is known of the task that `cpu` runs, whose averages have just been brought to now. */
+/* Updates the data about the running task of `cpu`, whose averages have just been brought to now. */
 static inline void note_curr(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
 	p->exec_start = now;
@@ -280,7 +280,7 @@ static inline bool track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cp
 	return changed;
 }
 
-/* `cpu` switches away from the task, which goes on waiting, leaves the queue next, or has left it. */
+/* `cpu` switches away from the task, which waits, is about to leave the queue, or has left it. */
 static inline void track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
 	p->exec_start = now;
@@ -290,7 +290,7 @@ static inline void track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s3
 	cpu_rq(sys, cpu)->curr_util = 0;
 }
 
-/* How many CPUs run threads of the process. */
+/* The number of CPUs that run threads of the process. */
 CW_GLOBAL u32 nr_running_threads(const struct cw_sys *sys CW_NONNULL, u32 process)
 {
 	u32 nr = 0;
@@ -300,7 +300,7 @@ CW_GLOBAL u32 nr_running_threads(const struct cw_sys *sys CW_NONNULL, u32 proces
 	return nr;
 }
 
-/* The task, which runs, has run for `delta` ns until `now`. */
+/* The running task has run for `delta` ns until `now`. */
 CW_GLOBAL bool account_mm_sched(struct cw_sys *sys CW_NONNULL, struct cw_process *process CW_NONNULL,
 				struct cw_task *p CW_NONNULL, u64 delta, u64 now)
 {
@@ -310,7 +310,7 @@ CW_GLOBAL bool account_mm_sched(struct cw_sys *sys CW_NONNULL, struct cw_process
 	return true;
 }
 
-/* The task, which runs, looks for the LLC that its process is to prefer; false if it need not. */
+/* The running task searches for the LLC that its process is to prefer; false if it need not. */
 CW_GLOBAL bool task_cache_work(struct cw_sys *sys CW_NONNULL, struct cw_process *process CW_NONNULL,
 			       const struct cw_task *p CW_NONNULL, u64 now)
 {

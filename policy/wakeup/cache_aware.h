@@ -13,9 +13,9 @@
 #include "balance/lb_env.h"
 
 /*
- * May the task go to the LLC of `cpu`? Not if a quarter of its capacity is used
- * or it has tasks for a third of its CPUs; but a process of fewer threads than
- * these may always, except under CACHE_AWARE_CHECK_ALL.
+ * May the task go to the LLC of `cpu`? Not if a quarter of its capacity is used or it has
+ * tasks for a third of its CPUs. A process with fewer threads than that third always may,
+ * except under CACHE_AWARE_CHECK_ALL.
  */
 static inline bool valid_target_cpu(struct cw_sys *sys, const struct cw_task *p, s32 cpu)
 {
@@ -44,7 +44,7 @@ static inline bool leaves_preferred_node(struct cw_sys *sys, const struct cw_tas
 	       src->nr_running > src->nr_preferred_running;
 }
 
-/* The CPU that stands in for the previous one on a wakeup: in the preferred LLC, if that will do. */
+/* The CPU that replaces the previous one in a wakeup: one in the preferred LLC, if it is suitable. */
 static inline s32 select_cache_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 				   struct cw_decision *d)
 {
@@ -68,8 +68,8 @@ static inline s32 select_cache_cpu(struct cw_sys *sys, const struct cw_wakeup *w
 }
 
 /*
- * Is the task hot because it is in its preferred LLC? As the RFC has it, only
- * while the LLC of dst_cpu is crowded: a task may leave for one that is not.
+ * Is the task hot because it is in its preferred LLC? As in the RFC, only while the LLC of
+ * dst_cpu is crowded: a task may leave for an LLC that is not.
  */
 static inline bool cache_hot(struct cw_sys *sys, const struct cw_balance *env,
 			     const struct cw_task *p)
@@ -81,8 +81,8 @@ static inline bool cache_hot(struct cw_sys *sys, const struct cw_balance *env,
 }
 
 /*
- * Save how busy an LLC is: its utilisation as it is, its tasks as an average that
- * moves 1/8 of the way, rounded towards where it is: it stays up to 7 tasks away.
+ * Save how busy an LLC is: its current utilisation, and an average of its tasks that moves
+ * 1/8 of the way. Rounding favours the old average, so it can stay up to 7 tasks away.
  */
 static inline void save_llc_load(struct cw_llc *llc, u64 util, u64 nr_running)
 {

@@ -15,7 +15,7 @@
 #include "types.h"
 #include "util.h"
 
-/* What the task that is being placed is part of, and with how much. */
+/* What the task that is being placed contributes, and to which CPU. */
 struct cw_contribution {
 	u64 load;
 	u64 runnable;
@@ -71,7 +71,7 @@ static inline u64 cpu_util_without(struct cw_sys *sys, s32 cpu, const struct cw_
 		return cpu_util(sys, cpu);
 	util = pelt_sub_positive(rq->avg.util_avg, task->util);
 	if (sched_feat(sys, CW_FEAT_UTIL_EST)) {
-		/* the estimates of queued tasks only are summed up */
+		/* only the estimates of queued tasks are summed */
 		util_est = rq->avg.util_est;
 		if (task->queued)
 			util_est = pelt_sub_positive(util_est, task->util_est);
@@ -88,7 +88,7 @@ static inline bool idle_cpu_without(struct cw_sys *sys, s32 cpu, const struct cw
 	return (rq->curr_is_idle || task_running_on_cpu(task, cpu)) && !rq->ttwu_pending;
 }
 
-/* One step of the search: where it is, and what it compares. */
+/* One step of the search: its place, and what it compares. */
 struct cw_dst_search {
 	struct cw_contribution task;
 	s32 cpu; /* whose domain is searched */

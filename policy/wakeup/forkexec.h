@@ -16,7 +16,7 @@
 #include "util.h"
 
 /*
- * How busy the CPUs of `group` that are `allowed` are without `task`; to be classified yet.
+ * How busy the CPUs of `group` that are `allowed` are without `task`, not yet classified.
  * Returns how many of them are idle.
  */
 CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
@@ -50,7 +50,7 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 		    util_fits_cpu(sys, util_est, task->uclamp_min, task->uclamp_max, cpu) > 0)
 			sgs->group_misfit_task_load = 0;
 	}
-	/* 5.5 forgot the CPUs, and the load of the groups for which it counts */
+	/* 5.5 did not set the number of CPUs, nor the load of the groups for which it counts */
 	if (!sched_feat(sys, CW_FEAT_DST_GROUP_STATS))
 		sgs->group_weight = sgs->group_load = 0;
 	if (!sched_feat(sys, CW_FEAT_GROUP_RUNNABLE))
@@ -58,7 +58,7 @@ CW_GLOBAL u32 add_wakeup_stats(struct cw_sys *sys CW_NONNULL,
 	return sgs->idle_cpus;
 }
 
-/* What add_wakeup_stats() found, as a group type of domain `sd`. */
+/* Classifies the result of add_wakeup_stats() as a group type of domain `sd`. */
 CW_GLOBAL u32 classify_wakeup_stats(const struct cw_domain *sd CW_NONNULL,
 				    const struct cw_group *group CW_NONNULL,
 				    struct cw_sg_stats *sgs CW_NONNULL)
@@ -71,7 +71,7 @@ CW_GLOBAL u32 classify_wakeup_stats(const struct cw_domain *sd CW_NONNULL,
 	return sgs->group_type;
 }
 
-/* Is `group` idler than `idlest`, of which `idlest_sgs` tells? */
+/* Is `group` idler than `idlest`, whose statistics are `idlest_sgs`? */
 static inline bool idler(const struct cw_group *idlest, const struct cw_sg_stats *idlest_sgs,
 			 const struct cw_group *group, const struct cw_sg_stats *sgs)
 {
@@ -132,7 +132,7 @@ static inline u32 allowed_imb_numa_nr(struct cw_sys *sys, const struct cw_cpumas
 	return nr;
 }
 
-/* Has `idlest` more idle CPUs than `local`, and on another node enough more? */
+/* Does `idlest` have more idle CPUs than `local`, and on another node by enough? */
 static inline bool idlest_spare_wins(const struct cw_domain *sd, const struct cw_sg_stats *local,
 				     const struct cw_sg_stats *idlest, u32 imb_numa_nr)
 {
@@ -212,13 +212,13 @@ CW_GLOBAL u32 sched_balance_find_dst_group(struct cw_sys *sys CW_NONNULL,
 			found = group_index_in_ring(sd, start, i);
 		}
 	}
-	/* the task may run in one of the two only, or the two are compared */
+	/* the task may run in only one of the two, or the two are compared */
 	if (!idlest || !local || idlest_wins(sys, search, cpus_ptr, sd, local, idlest))
 		return found;
 	return CW_NONE;
 }
 
-/* By type, or as kernels did before 5.5. */
+/* By type, or as before 5.5. */
 static inline u32 find_dst_group(struct cw_sys *sys, struct cw_dst_search *search,
 				 const struct cw_cpumask *cpus_ptr, struct cw_decision *d)
 {
@@ -242,8 +242,8 @@ struct cw_shallowest {
 };
 
 /*
- * Does the idle CPU of `rq` wake faster, or as fast and went idle later (its
- * cache is warmer)? Of one in no idle state only the time counts.
+ * Does the idle CPU of `rq` wake faster, or as fast and went idle later (so that its cache is
+ * warmer)? If it is in no idle state, only that time counts.
  */
 static inline bool wakes_faster(const struct cw_cpu *rq, const struct cw_shallowest *best)
 {

@@ -8,16 +8,16 @@
 
 #include "types.h"
 
-/* In the order in which a balancer prefers to pull from them, least first. */
+/* Ordered by a balancer's preference to pull from them, least first. */
 enum group_type {
 	group_has_spare, /* capacity is left for more tasks */
-	group_fully_busy, /* all used, but tasks do not compete for cycles */
+	group_fully_busy, /* fully used, but tasks do not compete for cycles */
 	group_misfit_task, /* asymmetric capacity: a task needs a bigger CPU */
 	group_smt_balance, /* more than one task on an SMT core while a core is idle */
 	group_asym_packing, /* a CPU of higher priority is free */
 	group_imbalanced, /* affinity kept an earlier balance from evening it out */
 	group_llc_balance, /* tasks prefer the LLC of the CPU that balances */
-	group_overloaded, /* tasks do not get the cycles that they want */
+	group_overloaded, /* tasks do not get the cycles that they need */
 };
 
 struct cw_sg_stats {

@@ -12,9 +12,9 @@
 #include "util.h"
 
 /*
- * Where it is noted for `cpu` that a core is idle: with its last-level cache,
- * or with the domain that is searched where CPUs differ in capacity (7.3; not
- * if that is made of nodes, which may overlap). NULL: nowhere.
+ * Where the existence of an idle core is recorded for `cpu`: with its last-level
+ * cache, or with the domain that is searched where CPUs differ in capacity (7.3; not
+ * if that consists of nodes, which may overlap). NULL: nowhere.
  */
 static inline u32 *idle_cores_note(struct cw_sys *sys, s32 cpu)
 {
@@ -168,7 +168,7 @@ static inline s32 scan_span(struct cw_sys *sys, struct cw_decision *d, struct cw
 	return -1;
 }
 
-/* CPUs that SIS_UTIL lets a scan look at, plus one; 0 if it is not worth to begin. */
+/* How many CPUs SIS_UTIL lets a scan look at, plus one; 0 if a scan is not worthwhile. */
 static inline s32 scan_budget(struct cw_decision *d, u32 nr_idle_scan)
 {
 	if (!nr_idle_scan) {
@@ -224,9 +224,9 @@ CW_GLOBAL s32 select_idle_cpu(struct cw_sys *sys CW_NONNULL, const struct cw_tas
 	return scan.idle_cpu;
 }
 
-/* How an idle CPU that is not just right suits where CPUs differ in capacity, best first. */
+/* How well an idle CPU that is not ideal suits, where CPUs differ in capacity; best first. */
 enum asym_idle_rank {
-	ASYM_IDLE_CORE_BOOST_MISFIT, /* big enough but for the least performance that is asked for */
+	ASYM_IDLE_CORE_BOOST_MISFIT, /* big enough, except for the requested minimum performance */
 	ASYM_IDLE_CORE_MISFIT, /* too small, but its core is idle */
 	ASYM_IDLE_THREAD_FITS, /* big enough, but an SMT sibling is busy */
 	ASYM_IDLE_THREAD_BOOST_MISFIT,
@@ -243,8 +243,8 @@ static inline enum asym_idle_rank asym_idle_rank(s32 fits, bool core)
 }
 
 /*
- * From the target, d->target, on, the first idle CPU of `sd` that is big enough, if
- * there is an idle core on one; else the one that ranks best and of these has most
+ * The first idle CPU of `sd`, from d->target on, that is big enough, on an idle core if
+ * there is one; otherwise the one that ranks best, and among equals has the most
  * capacity.
  */
 CW_GLOBAL s32 select_idle_capacity(struct cw_sys *sys CW_NONNULL, const struct cw_task *p CW_NONNULL,

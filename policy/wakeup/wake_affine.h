@@ -43,7 +43,7 @@ static inline bool wake_wide(struct cw_sys *sys, const struct cw_wakeup *w)
 }
 
 /*
- * WAKE_CAP, seed 004's before: is the task too big for the smaller of the waker's
+ * WAKE_CAP, the state before seed 004: is the task too big for the smaller of the waker's
  * and the previous CPU, where CPUs differ by an eighth or more of the biggest?
  */
 static inline bool wake_cap(struct cw_sys *sys, const struct cw_wakeup *w)
@@ -60,7 +60,7 @@ static inline bool wake_cap(struct cw_sys *sys, const struct cw_wakeup *w)
 	return !fits_capacity(sys, task_util_est(w->p), min_cap);
 }
 
-/* By idleness now: the waker's CPU, the previous one, or -1 if that tells nothing. */
+/* By current idleness: the waker's CPU, the previous one, or -1 if that does not decide. */
 static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w)
 {
 	s32 this_cpu = w->this_cpu, prev_cpu = w->prev_cpu;

@@ -55,7 +55,7 @@ static inline bool spare_capacity_cpu(struct cw_sys *sys, s32 cpu)
 	       arch_scale_cpu_capacity(sys, cpu) * used;
 }
 
-/* WAKEUP_BIAS_PREV: may the task stay on its previous CPU whatever else is idle? */
+/* WAKEUP_BIAS_PREV: may the task stay on its previous CPU, whatever other CPUs are idle? */
 static inline bool bias_prev(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d,
 			     s32 target)
 {
@@ -144,7 +144,7 @@ static inline s32 search_asym(struct cw_sys *sys, const struct cw_wakeup *w, str
 	return cpu >= 0 ? cpu : decide(d, target, CW_REASON_TARGET_BUSY);
 }
 
-/* An idle CPU near `target`, or what comes next best. */
+/* An idle CPU near `target`, or the next best one. */
 static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup *w,
 				      struct cw_decision *d, s32 target)
 {
@@ -181,7 +181,7 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 	cpu = search_llc(sys, w, d, target);
 	if (cpu >= 0)
 		return cpu;
-	/* idle, but of another cluster than the target */
+	/* idle, but in another cluster than the target */
 	if (prev_aff >= 0)
 		return decide(d, prev_aff, CW_REASON_PREV_IDLE);
 	if (recent >= 0)
@@ -192,13 +192,13 @@ static inline s32 select_idle_sibling(struct cw_sys *sys, const struct cw_wakeup
 }
 
 /*
- * SYNC_ON_WAKER: is the waker's CPU free for the task as soon as the waker sleeps,
- * which it is about to? Another CPU, though idle now, would begin later than that:
- * it has to be woken, and both CPUs switch to idle and back. That a wakeup is
- * synchronous promises that sleep, but pipes promise it for every write: a waker
- * that goes on is therefore known by the last time. One that has many wakees does
- * not sleep at once, so wake_wide() is not asked; and as wake_affine() does for
- * such a waker, the task leaves its cache, but not its node.
+ * SYNC_ON_WAKER: will the waker's CPU be free for the task because the waker is about to
+ * sleep? Another CPU, even an idle one, would start the task later: it has to be woken,
+ * and both CPUs switch to idle and back. A synchronous wakeup promises that sleep, but
+ * pipes promise it for every write. A waker that goes on instead is recognized by its
+ * last synchronous wakeup. A waker with many wakees does not sleep at once, so
+ * wake_wide() is not asked. As with wake_affine() for such a waker, the task may leave
+ * its cache, but not its node.
  */
 static inline bool sync_on_waker(struct cw_sys *sys, const struct cw_wakeup *w)
 {
