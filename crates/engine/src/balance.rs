@@ -37,7 +37,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// From the tick: balances the domains that are due, and sees that somebody balances for idle CPUs.
+    /// From the tick: balances the domains that are due, and makes an idle CPU balance for the idle ones.
     pub(crate) fn sched_balance_trigger(&mut self, cpu: usize) {
         if self.jiffies() >= self.sys.cpu[cpu].next_balance {
             let idle = if self.cpus[cpu].curr.is_none() { CPU_IDLE } else { CPU_NOT_IDLE };
@@ -83,7 +83,7 @@ impl Simulation<'_> {
         self.balance(&mut lb, by);
     }
 
-    /// Does what the balance asks for; `by` does the work and pays for it.
+    /// Carries out the steps of the balance; `by` does the work and pays for it.
     fn balance(&mut self, lb: &mut Lb, by: usize) {
         let before = self.local_now(by);
         let cpu = lb.cpu as usize;
@@ -123,7 +123,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Counts what a search for tasks to pull has found.
+    /// Counts the result of a search for tasks to pull.
     fn count_search(&mut self, env: &Balance) {
         let kind = env.idle as usize;
         let stat = &mut self.schedstat[env.this_cpu as usize].domains[env.level as usize];
@@ -138,14 +138,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// Offers the tasks of the source to the policy, oldest first, and moves those that it takes.
+    /// Offers the tasks of the source to the policy, oldest first, and moves the ones that it takes.
     fn detach_tasks(&mut self, env: &mut Balance, by: usize) -> u32 {
         let src = env.src_cpu as usize;
         self.lock_rq(src, by);
         self.update_curr(src);
         let c = &self.cpus[src];
         let age = |task| Reverse((self.tasks[task as usize].list_order, task));
-        // a heap, as most of a long queue is never offered
+        // a heap, because most of a long queue is never offered
         let mut offered: BinaryHeap<Reverse<(u64, u32)>> = c.fair.tasks().chain(c.curr).map(age).collect();
         let mut moved = Vec::new();
         while let Some(Reverse((_, task))) = offered.pop() {
@@ -169,8 +169,8 @@ impl Simulation<'_> {
         moved.len() as u32
     }
 
-    /// Tells the policy what the queue knows of a task on `cpu`: whether it has had more
-    /// than its share, is a buddy, or prefers an LLC.
+    /// Reports to the policy what the queue knows about a task on `cpu`: whether it has had
+    /// more than its share, is a buddy, or prefers an LLC.
     fn note_queue_state(&mut self, task: u32, cpu: usize) {
         let t = &self.tasks[task as usize];
         let c = &self.cpus[cpu];
@@ -208,22 +208,22 @@ impl Simulation<'_> {
         }
         self.activate_task(task, dst, by, Enqueue::Migration);
         if delayed {
-            // still asleep: it only changed the queue on which it catches up
+            // still asleep: only the queue on which it catches up has changed
             self.tasks[task as usize].state = State::Sleeping;
             self.set_waiting(false);
         }
         self.resched_if_idle(dst, by);
     }
 
-    /// A CPU that another one pulled a task for has to be told.
+    /// Notifies a CPU for which another one has pulled a task.
     fn resched_if_idle(&mut self, cpu: usize, by: usize) {
         if cpu != by && self.cpus[cpu].curr.is_none() {
             self.resched_curr(cpu, by);
         }
     }
 
-    /// Moves the running task of `src` by force: its CPU is stopped for that. False if it may not
-    /// move. `for_llc`: it is to come to the LLC that it prefers.
+    /// Moves the running task of `src` by active balance, which stops its CPU. False if the task may
+    /// not move. `for_llc`: the move is to the LLC that it prefers.
     fn active_load_balance(&mut self, src: usize, dst: usize, by: usize, for_llc: bool) -> bool {
         let Some(task) = self.cpus[src].curr else { return false };
         if src == by || !self.cpus[src].fair.rq.curr_competes() {
@@ -238,7 +238,7 @@ impl Simulation<'_> {
         if !self.sys.active_balance_task(&mut env, p, &self.cpus_allowed) {
             return false;
         }
-        // the stopper preempts the task, and so it can be detached like a waiting one
+        // the stopper preempts the task, so it can be detached like a waiting one
         self.charge_work(src, self.costs.context_switch_ns);
         self.extend_segment(src);
         self.update_curr(src);

@@ -34,11 +34,11 @@ pub(crate) struct Caches {
     llc_line_ns: u64,
     dram_line_ns: u64,
     dram_remote_line_ns: u64,
-    /// Shared footprints: for each core, where the processes that it ran lately left theirs.
+    /// Shared footprints: for each core, the odometer readings at which recent processes used theirs.
     shared: Vec<Vec<(u32, u64)>>,
 }
 
-/// Processes that a core's shared-footprint list remembers.
+/// How many processes a core's list of shared footprints remembers.
 const SHARED_KEPT: usize = 8;
 
 /// How much of `bytes` is still in a cache of `size` into which `since` bytes have come.
@@ -69,7 +69,7 @@ impl Caches {
     }
 
     /// A task with a private footprint of `bytes` starts to run on `cpu`: returns
-    /// the ns that it waits for what is not in the core's cache any more.
+    /// the ns that it waits for the part that is no longer in the core's cache.
     pub(crate) fn refill(&mut self, d: &Distances, at: &mut Residence, cpu: usize, bytes: u64) -> u64 {
         let (core, llc) = (self.core_of[cpu] as usize, d.llc(cpu));
         let mut stall = 0;
@@ -83,7 +83,7 @@ impl Caches {
             if last_core == core {
                 stall += self.fill_from_llc(d, at, cpu, bytes - in_last_core);
             } else {
-                // what the other core still holds modified comes from there by line transfer
+                // the part that the other core still holds modified comes from there by line transfer
                 stall += self.fill(core, llc, in_last_core, d.transfer(last, cpu), 0);
                 stall += self.fill_from_llc(d, at, cpu, bytes - in_last_core);
             }
@@ -94,7 +94,7 @@ impl Caches {
         stall
     }
 
-    /// What the private cache lost: from the LLC of the last run if it is still there, else from memory.
+    /// Refills what the private cache lost: from the LLC of the last run if it is still there, otherwise from memory.
     fn fill_from_llc(&mut self, d: &Distances, at: &Residence, cpu: usize, bytes: u64) -> u64 {
         let (core, llc) = (self.core_of[cpu] as usize, d.llc(cpu));
         let last = at.cpu as usize - 1;

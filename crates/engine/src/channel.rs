@@ -14,7 +14,7 @@ const PIPE_BUFFERS: usize = 16;
 const PAGE: u32 = 4096;
 /// Send buffer of a socket: net.core.wmem_default.
 const SNDBUF: u32 = 212_992;
-/// Send buffer of a TCP connection that has sent much: the most that net.ipv4.tcp_wmem allows
+/// Send buffer of a TCP connection that has sent a lot: the maximum that net.ipv4.tcp_wmem allows
 /// (4 MiB; 3.9 MB could be sent to a receiver that does not read, on Linux 6.18).
 const TCP_SNDBUF: u32 = 4 << 20;
 /// What a queued message is charged for its sk_buff and, in the same allocation as its
@@ -22,14 +22,14 @@ const TCP_SNDBUF: u32 = 4 << 20;
 const SK_BUFF: u32 = 256;
 const SKB_SHARED_INFO: u32 = 320;
 
-/// What one attempt to write or read did.
+/// The result of one attempt to write or read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
-    /// Bytes that went through.
+    /// Bytes transferred.
     pub(crate) bytes: u32,
     /// Wake the other side's first waiter (pipe) or all of its waiters (socket).
     pub(crate) wake_other: bool,
-    /// Wake the next waiter of the own side: there is still room, or still data.
+    /// Wake the next waiter of the same side: there is still room, or still data.
     pub(crate) wake_next: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Channel {
     /// The locks of its wait queues, of readers and of writers: a waker holds one
     /// while it wakes (__wake_up_common_lock, kernel/sched/wait.c).
     pub(crate) wait_lock: [Lock; 2],
-    /// CPU that wrote last: where the data is.
+    /// The CPU that wrote last, where the data is.
     pub(crate) writer_cpu: usize,
     /// Tasks that wait for data.
     readers: VecDeque<u32>,
@@ -108,7 +108,7 @@ impl Channel {
         if self.kind == ChannelKind::Tcp { TCP_SNDBUF } else { SNDBUF }
     }
 
-    /// What a queued message is charged for. TCP's data is in pages, not beside skb_shared_info.
+    /// The memory that a queued message is charged for. TCP's data is in pages, not beside skb_shared_info.
     fn truesize(&self, bytes: u32) -> u32 {
         match self.kind {
             ChannelKind::Tcp => bytes + SK_BUFF + SKB_SHARED_INFO,
@@ -116,8 +116,8 @@ impl Channel {
         }
     }
 
-    /// With so much in use, are writers woken? At a quarter of the buffer or less (unix_write_space), or
-    /// if half as much as is in use is free (sk_stream_is_writeable).
+    /// Are writers woken with this much in use? Yes with at most a quarter of the buffer in use
+    /// (unix_write_space), or if at least half as much as is in use is free (sk_stream_is_writeable).
     fn wakes_writers(&self, charged: u32) -> bool {
         match self.kind {
             ChannelKind::Tcp => self.sndbuf().saturating_sub(charged) >= charged / 2,
@@ -140,7 +140,7 @@ impl Channel {
         }
     }
 
-    /// Writes up to `bytes`. Less than all went through if it is full now.
+    /// Writes up to `bytes`, fewer if the channel becomes full.
     pub(crate) fn write(&mut self, bytes: u32) -> Transfer {
         let was_empty = self.is_empty();
         let (sndbuf, charge) = (self.sndbuf(), self.truesize(bytes));
@@ -159,13 +159,13 @@ impl Channel {
         let pipe = self.is_pipe();
         Transfer {
             bytes: done,
-            // a socket calls its reader for each message, a pipe for the first one
+            // a socket wakes its reader for each message, a pipe for the first one
             wake_other: done > 0 && (was_empty || !pipe),
             wake_next: pipe && done == bytes && !self.is_full(),
         }
     }
 
-    /// Reads up to `bytes`. Less than all came if it is empty now.
+    /// Reads up to `bytes`, fewer if the channel becomes empty.
     ///
     /// A pipe's reader wakes a writer if the pipe was full when it came; with
     /// `wake_while_full`, as before 6.14, even if it has freed no buffer.
@@ -194,7 +194,7 @@ impl Channel {
 fn pipe_write(ring: &mut [(u16, u16); PIPE_BUFFERS], tail: usize, used: &mut usize, bytes: u32) -> u32 {
     let mut left = bytes;
     if *used > 0 {
-        // what is left over of whole pages goes into the last buffer, if it fits there
+        // the remainder beyond whole pages goes into the last buffer, if it fits there
         let rest = left % PAGE;
         let last = &mut ring[(tail + *used - 1) % PIPE_BUFFERS];
         if rest > 0 && u32::from(last.0) + rest <= PAGE {

@@ -77,8 +77,8 @@ impl Distances {
 
 /// When an access is made: an event is handled at `now`, but the CPU that handles
 /// it may have done other things first and get to the access `at` a later time.
-/// Turns are given out in the order of events, so that what one CPU will do later
-/// does not keep another from what it does now.
+/// Turns are granted in the order of events, so that what one CPU will do later
+/// does not delay what another does now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) now: u64,
@@ -93,10 +93,10 @@ pub(crate) struct Lock {
     owner: usize,
 }
 
-/// What it took to get a lock, in ns.
+/// The time that it took to get a lock, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Acquired {
-    /// Waiting for the holders before.
+    /// Waiting for earlier holders.
     pub(crate) waited: u64,
     /// Moving the lock's lines from the last holder.
     pub(crate) transfer: u64,
@@ -132,7 +132,7 @@ impl Lock {
 /// A write takes the line from its owner and invalidates all copies. The first
 /// read after a write fetches it from the writer; both hold the line for the
 /// whole transfer. From then on it is shared: reads find it in their LLC, or fetch
-/// a copy, for which its home is busy as long as a cache is for a lookup.
+/// a copy, which occupies its home for the time of a cache lookup.
 pub(crate) struct SharedLine {
     free_at: u64,
     owner: usize,
@@ -140,7 +140,7 @@ pub(crate) struct SharedLine {
     shared: bool,
     /// Time that the line's home is busy with a read of a shared line.
     lookup_ns: u64,
-    /// Longest transfer to a reader since the last write: what an invalidation has to reach.
+    /// Longest transfer to a reader since the last write, which an invalidation has to reach.
     reach_ns: u64,
     cpu_version: Vec<u32>,
     llc_version: Vec<u32>,

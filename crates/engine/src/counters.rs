@@ -5,7 +5,7 @@ use coreward_policy::Distance;
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
 use coreward_policy::{Decision, QueueDecision, Reason};
 
-/// Where CPU time goes besides the tasks' own work, in ns; one line a mechanism.
+/// Where CPU time goes besides the tasks' own work, in ns; one line for each mechanism.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeSpent {
     /// Choosing CPUs and waking: try_to_wake_up with its scans.
@@ -34,7 +34,7 @@ pub(crate) struct TimeSpent {
     pub(crate) llc_search: u64,
 }
 
-/// Latencies, with what a histogram does not keep exactly.
+/// Latencies, with the values that a histogram does not keep exactly.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies {
     histogram: LatencyHistogram,
@@ -73,9 +73,9 @@ pub(crate) struct Counters {
     pub(crate) groups_scanned: u64,
     pub(crate) newidle_calls: u64,
     pub(crate) pulled_tasks: u64,
-    /// Tasks that balancing, active balance included, moved for the sake of their LLC.
+    /// Tasks that balancing, including active balance, moved to their preferred LLC.
     pub(crate) llc_pulled_tasks: u64,
-    /// Wakeups that looked in the LLC that the process prefers, and that did not as it was crowded.
+    /// Wakeups that searched the LLC that the process prefers, and wakeups that did not because it was crowded.
     pub(crate) cache_wakeups: u64,
     pub(crate) cache_crowded: u64,
     pub(crate) busy_ns: u64,
@@ -121,7 +121,7 @@ impl Counters {
         }
     }
 
-    /// An event has ended, `since_start` ns after the start of what is measured.
+    /// An event has ended, `since_start` ns after the start of the measured part.
     pub(crate) fn event_ended(&mut self, latency_ns: u64, since_start: u64) {
         self.events.record(latency_ns);
         let second = (since_start / 1_000_000_000) as usize;
@@ -139,7 +139,7 @@ impl Counters {
         self.cache_crowded += u64::from(d.notes & NOTE_CACHE_CROWDED != 0);
     }
 
-    /// Adds what a policy that looks at preferred LLCs made of them.
+    /// Adds the metrics of a policy that uses preferred LLCs.
     pub(crate) fn add_preferred_llc(&self, metrics: &mut Metrics) {
         metrics.set(Metric::wakeups_preferred_llc, self.cache_wakeups as f64);
         metrics.set(Metric::wakeups_llc_crowded, self.cache_crowded as f64);

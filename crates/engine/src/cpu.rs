@@ -5,7 +5,7 @@ use crate::queue::NEVER;
 use crate::segment::{Segment, Work};
 use crate::timeline::Timeline;
 
-/// What a CPU does.
+/// The activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// Runs its current task.
@@ -24,12 +24,12 @@ pub(crate) struct Cpu {
     pub(crate) fair: Timeline,
     /// Valid unless idle.
     pub(crate) segment: Segment,
-    /// Kernel work of the present event that the next segment starts with.
+    /// Kernel work of the current event, with which the next segment starts.
     pub(crate) pending: Work,
     pub(crate) lock: Lock,
     /// Remote wakeups queued for this CPU (rq->ttwu_pending).
     pub(crate) wakelist: Vec<u32>,
-    /// The task that it switches away from, and when that will be off it (on_cpu).
+    /// The task that it switches away from, and when that task will have left it (on_cpu).
     pub(crate) leaving: Option<u32>,
     pub(crate) left_at: u64,
     pub(crate) need_resched: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Cpu {
     /// When the request of its current task is served (HRTICK).
     pub(crate) hrtick_at: u64,
     pub(crate) ipi_at: u64,
-    /// Its part of the task group's load average, and when it last gave it.
+    /// Its contribution to the task group's load average, and when it last updated that.
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
     pub(crate) idle_state: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Cpu {
     /// Other hardware threads of its core.
     pub(crate) siblings: Vec<usize>,
     pub(crate) active_siblings: u32,
-    /// Present speed; 1024 is full.
+    /// Current speed; 1024 is full speed.
     pub(crate) rate: u64,
 }
 

@@ -35,7 +35,7 @@ fn message(op: Op, base: u32) -> Option<Message> {
 }
 
 impl Simulation<'_> {
-    /// The current task of `cpu` goes on: with what preemption left of its op, or with its next op.
+    /// The current task of `cpu` continues with the rest of a preempted op, or with its next op.
     pub(crate) fn resume(&mut self, cpu: usize) {
         let task = self.cpus[cpu].curr.expect("only a CPU with a task resumes one");
         self.task_cache_work(cpu, task);
@@ -47,7 +47,7 @@ impl Simulation<'_> {
         self.begin_segment(cpu, Activity::Task, work);
     }
 
-    /// What the task's next op takes. Its effect comes at the end, in [`Self::finish_op`].
+    /// The work of the task's next op. Its effect comes at the end, in [`Self::finish_op`].
     fn op_work(&mut self, cpu: usize, task: usize) -> Work {
         let t = &mut self.tasks[task];
         let (stop, now) = (&mut self.stop, self.now);
@@ -117,7 +117,7 @@ impl Simulation<'_> {
         Work { work, stall: 0 }
     }
 
-    /// The current task of `cpu` has done its op: its effect, and what comes next.
+    /// The current task of `cpu` has completed its op: applies its effect, and continues.
     pub(crate) fn finish_op(&mut self, cpu: usize) {
         let id = self.cpus[cpu].curr.expect("a task's segment has a task");
         let goes_on = match self.tasks[id as usize].op {
@@ -134,7 +134,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The effect of an op. False if the task blocks, or gives the CPU away.
+    /// The effect of an op. False if the task blocks or yields the CPU.
     fn effect(&mut self, cpu: usize, id: u32, op: Op) -> bool {
         let task = id as usize;
         let base = self.tasks[task].base;
@@ -194,7 +194,7 @@ impl Simulation<'_> {
         self.block(id as usize, WaitsIn::Nanosleep)
     }
 
-    /// The task waits in the kernel for somebody to wake it.
+    /// The task waits in the kernel until it is woken.
     pub(crate) fn block(&mut self, task: usize, waits_in: WaitsIn) -> bool {
         self.tasks[task].in_syscall = true;
         self.tasks[task].waits_in = waits_in;
@@ -216,7 +216,7 @@ impl Simulation<'_> {
         let did = if read { c.read(left, wake_while_full) } else { c.write(left) };
         t.done_bytes += did.bytes;
         let done = did.bytes == left;
-        // only a task that has waited hands its turn on
+        // only a task that has waited passes its turn on
         let wake_next = did.wake_next && t.in_syscall;
         let (own, other) = if read { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
         if did.wake_other {

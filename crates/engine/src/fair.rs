@@ -4,7 +4,7 @@ use crate::sim::Simulation;
 use coreward_policy::Entity;
 use coreward_policy::layout::{ENQUEUE_INITIAL, ENQUEUE_WAKEUP};
 
-/// Why a task comes to a queue.
+/// Why a task joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueue {
     /// It slept.
@@ -48,7 +48,7 @@ impl Simulation<'_> {
         self.cpus[cpu].fair.enqueue(&self.sys, &mut self.tasks[task as usize].se, why.flags());
     }
 
-    /// Takes a waiting task off `cpu`'s queue: it goes elsewhere, or `sleep`s and has been queued for long enough.
+    /// Takes a waiting task off `cpu`'s queue. It moves elsewhere, or it `sleep`s and has been queued for long enough.
     pub(crate) fn dequeue_waiting(&mut self, cpu: usize, task: u32, sleep: bool) {
         self.cpus[cpu].fair.dequeue(&self.sys, &mut self.tasks[task as usize].se, sleep);
     }
@@ -75,7 +75,7 @@ impl Simulation<'_> {
             let c = &mut self.cpus[cpu];
             let se = &self.tasks[task as usize].se;
             let d = c.fair.wakeup_preempt(&self.sys, se, wake_flags, c.need_resched, self.now);
-            // a delayed sleeper that is due leaves the queue, and the choice is made anew
+            // a delayed sleeper that is due leaves the queue, and the choice is made again
             match c.fair.waiting_at(d.picked) {
                 Some(picked) if self.tasks[picked as usize].is_delayed() => {
                     self.finish_delayed_dequeue(cpu, picked);

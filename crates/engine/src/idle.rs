@@ -8,7 +8,7 @@ use coreward_policy::Feature;
 use coreward_policy::layout::NO_IDLE_STATE;
 
 impl Simulation<'_> {
-    /// The way to idle has ended; by now there may be work after all.
+    /// The switch to idle is complete; by now there may be work after all.
     pub(crate) fn enter_idle(&mut self, cpu: usize) {
         if !self.cpus[cpu].wakelist.is_empty() || !self.cpus[cpu].fair.is_empty() {
             self.sched_ttwu_pending(cpu);
@@ -35,9 +35,9 @@ impl Simulation<'_> {
         self.core_use_changed(cpu, false);
     }
 
-    /// The deepest state that pays if this idle time is like the average one. The
+    /// The deepest state that pays off if this idle time is like the average one. The
     /// kernel's governors predict from recent idle times and timers; the average that
-    /// newidle balance keeps is their nearest relative here.
+    /// newidle balance maintains is the closest equivalent here.
     fn choose_idle_state(&self, cpu: usize) -> usize {
         let expected = self.sys.cpu[cpu].avg_idle;
         self.idle_states.iter().rposition(|s| s.residency_ns <= expected).unwrap_or(0)
@@ -52,7 +52,7 @@ impl Simulation<'_> {
                 self.sched_ttwu_pending(cpu);
                 self.after_interrupt(cpu);
             }
-            // it will see to it when it gets there
+            // it will handle this when the switch is complete
             Activity::GoingIdle | Activity::Waking => {
                 self.charge_work(cpu, self.costs.ipi_handle_ns);
                 self.extend_segment(cpu);
@@ -80,7 +80,7 @@ impl Simulation<'_> {
         self.core_use_changed(cpu, true);
     }
 
-    /// The CPU is awake: it takes what was queued for it, or goes back to sleep.
+    /// The CPU is awake: it takes the tasks that were queued for it, or goes back to sleep.
     pub(crate) fn leave_idle(&mut self, cpu: usize) {
         if std::mem::take(&mut self.cpus[cpu].nohz_kicked) {
             self.nohz_idle_balance(cpu);
@@ -89,14 +89,14 @@ impl Simulation<'_> {
         self.schedule(cpu);
     }
 
-    /// May the current task be preempted now? In the kernel only with PREEMPT_FULL: else when its
-    /// system call ends, which is where its op does.
+    /// May the current task be preempted now? In the kernel only with PREEMPT_FULL; otherwise at the
+    /// end of its system call, which is the end of its op.
     fn is_preemptible(&self, cpu: usize) -> bool {
         let task = self.cpus[cpu].curr.map(|curr| &self.tasks[curr as usize]);
         self.feature(Feature::PREEMPT_FULL) || task.is_some_and(|t| t.is_in_user_space())
     }
 
-    /// Kernel work has interrupted what `cpu` did: on with it, or with something more urgent.
+    /// Kernel work has interrupted `cpu`, which now continues, or does something more urgent.
     pub(crate) fn after_interrupt(&mut self, cpu: usize) {
         match self.cpus[cpu].activity {
             Activity::Task if self.cpus[cpu].need_resched && self.is_preemptible(cpu) => self.preempt(cpu),

@@ -3,7 +3,7 @@
 use crate::sim::Simulation;
 use coreward_policy::Feature;
 
-/// A runqueue gives its load to the task group at most this often (TG_LOAD_AVG_RATELIMIT).
+/// A runqueue updates its task group's load at most this often (TG_LOAD_AVG_RATELIMIT).
 const TG_UPDATE_NS: u64 = 1_000_000;
 
 impl Simulation<'_> {
@@ -22,9 +22,9 @@ impl Simulation<'_> {
         self.account_mm_sched(cpu, curr, delta);
     }
 
-    /// Gives the load of `cpu`'s runqueue to its task group, if it has changed by more
-    /// than 1/64. The change goes up the hierarchy of groups, whose shares of the CPU
-    /// follow. `by` is the CPU that does it, and waits for the groups' lines.
+    /// Passes the load of `cpu`'s runqueue on to its task group, if it has changed by more
+    /// than 1/64. The change propagates up the hierarchy of groups, whose shares of the CPU
+    /// follow. `by` is the CPU that does this, and waits for the groups' lines.
     pub(crate) fn update_tg_load_avg(&mut self, cpu: usize, by: usize) {
         let load = self.sys.cpu[cpu].avg.load_avg;
         let c = &self.cpus[cpu];

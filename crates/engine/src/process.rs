@@ -6,19 +6,19 @@ use coreward_machine::Machine;
 use coreward_policy::layout::{MAX_CPUS, NONE};
 use coreward_policy::{Feature, Process, Runtime, System};
 
-/// Counters in lines of their own that a search reads of each CPU: the process's run time there,
-/// and everybody's with its lock (struct sched_cache_time and struct rq, kernel/sched/sched.h of 7.3).
+/// The cache lines of counters that a search reads for each CPU: the process's run time there,
+/// and the run time of all processes with its lock (struct sched_cache_time and struct rq, kernel/sched/sched.h of 7.3).
 const RUNTIME_LINES: u64 = 2;
 /// SCHED_CACHE also reads the task that runs there, which each switch writes (rq->curr).
 const CURR_LINES: u64 = 1;
 
-/// The processes of a run, as far as one of the features that ask for them is on.
+/// The processes of a run, if a feature that needs them is on.
 pub(crate) struct Processes {
     /// By the number of the first task, while it or another thread lives.
     list: Vec<Option<Box<Process>>>,
     /// The CPU that wrote the counters of a CPU's run time last.
     written_by: Vec<usize>,
-    /// NUMA balancing, which a machine with several nodes has on, sees footprints.
+    /// NUMA balancing, which is on if the machine has several nodes, sees footprints.
     numa_balancing: bool,
 }
 
@@ -88,8 +88,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The current task of `cpu` ran for `delta` ns. That is counted in two lines that other CPUs
-    /// touch once in an epoch at most, so it costs nothing to speak of.
+    /// The current task of `cpu` ran for `delta` ns. This is counted in two lines that other CPUs
+    /// touch at most once in an epoch, so the cost is negligible.
     #[inline]
     pub(crate) fn account_mm_sched(&mut self, cpu: usize, curr: u32, delta: u64) {
         let Some(processes) = &mut self.processes else { return };
@@ -110,8 +110,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// On its way out of the kernel the current task looks for the LLC that its process occupies most,
-    /// if it is to.
+    /// On its way out of the kernel, the current task searches for the LLC that its process occupies
+    /// most, if a search is due.
     #[inline]
     pub(crate) fn task_cache_work(&mut self, cpu: usize, curr: u32) {
         if std::mem::take(&mut self.tasks[curr as usize].cache_work) {
@@ -130,8 +130,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A search reads each CPU's counters, one after the other as it takes a lock for each, and
-    /// writes them, for they decay.
+    /// A search reads and writes each CPU's counters, which decay. It accesses one CPU after the
+    /// other, because it takes a lock for each.
     fn charge_llc_search(&mut self, cpu: usize) {
         let Some(processes) = &mut self.processes else { return };
         let curr_lines = if self.sys.sched_feat(Feature::SCHED_CACHE) { CURR_LINES } else { 0 };

@@ -15,7 +15,7 @@ impl Simulation<'_> {
         self.schedule(cpu);
     }
 
-    /// Keeps what is left of the current task's op.
+    /// Saves the rest of the current task's op.
     pub(crate) fn save_rest(&mut self, cpu: usize, curr: u32) {
         let work = self.cpus[cpu].segment.work_left(self.now);
         self.tasks[curr as usize].left = Some(Work { work, stall: 0 });

@@ -51,7 +51,7 @@ impl Segment {
         self.end
     }
 
-    /// Settles what is done by `now`, and goes on at `rate`.
+    /// Accounts what is done by `now`, and continues at `rate`.
     pub(crate) fn retime(&mut self, now: u64, rate: u64) {
         let elapsed = now - self.start;
         let stalled = elapsed.min(self.left.stall);
@@ -70,9 +70,9 @@ impl Segment {
         self.end = now + self.left.duration(self.rate);
     }
 
-    /// The work that is left if it is given up at `now`. In truth stalls do not come first
-    /// but all along, so the work done is the share of the time that has passed; lines
-    /// that were waited for are fetched anew if they are gone by the next time.
+    /// The work that is left if the segment is abandoned at `now`. In reality, stalls do not come
+    /// first but are spread over the segment, so the work done is the share of the time that has
+    /// passed. Lines that were waited for are fetched again if they are gone by the next time.
     pub(crate) fn work_left(mut self, now: u64) -> u64 {
         self.retime(now, self.rate);
         let rest = u128::from(self.end - now);

@@ -5,7 +5,7 @@ use crate::contention::Lock;
 use coreward_workload::{Limits, Shared as Counts};
 use std::collections::VecDeque;
 
-/// Requests that may wait for a task before it gets no more (schbench's `batch`).
+/// How many requests may wait for a task before it gets no more (schbench's `batch`).
 pub(crate) const MAX_REQUESTS: u32 = 128;
 
 /// A futex: a word that is written in user space, and the tasks that wait for it in the kernel.
@@ -18,7 +18,7 @@ pub(crate) struct Futex {
     pub(crate) waiters: VecDeque<u32>,
 }
 
-/// What a mutex's word says (glibc's low-level lock).
+/// The value of a mutex's word (glibc's low-level lock).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MutexState {
     #[default]
@@ -55,7 +55,7 @@ pub(crate) struct Flag {
 pub(crate) struct List {
     pub(crate) line: Lock,
     pub(crate) flags: Vec<u32>,
-    /// Taken from `flags`, and yet to be set.
+    /// Flags taken from `flags` that have yet to be set.
     pub(crate) posting: Vec<u32>,
     /// When they were taken.
     pub(crate) taken_at: u64,
@@ -108,7 +108,7 @@ impl Shared {
     }
 }
 
-/// When loops that last until the workload stops have their last repetition.
+/// Decides when loops that last until the workload stops end.
 pub(crate) struct Stop {
     limits: Limits,
     started_at: Option<u64>,
@@ -126,7 +126,7 @@ impl Stop {
         self.started_at = Some(now);
     }
 
-    /// Is there another repetition? If so, it counts. Few ops ask, so it is kept out of the path of all.
+    /// Is there another repetition? If so, counts it. Few ops ask, so this is kept off the path of all others.
     #[inline(never)]
     pub(crate) fn goes_on(&mut self, now: u64) -> bool {
         let over = self.started_at.is_some_and(|start| now - start >= self.limits.time_ns);

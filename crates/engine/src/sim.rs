@@ -37,12 +37,12 @@ pub struct Settings {
     /// all CPUs share. 0 is the root group, which has none; see
     /// [`Settings::LOGIN_SESSION_DEPTH`].
     pub task_group_depth: u32,
-    /// The run is a short piece that stands for a long one. A long run settles within its
+    /// The run is a short piece that represents a long one. A long run settles within its
     /// first second: balancing spreads its tasks over all caches, and their averages fill.
-    /// So tasks start spread evenly, at random, and what is measured begins with the second
-    /// third of the messages and ends with the first worker, before the load fades.
+    /// Tasks therefore start spread evenly, at random. The measured part begins with the second
+    /// third of the messages and ends when the first worker ends, before the load fades.
     pub steady: bool,
-    /// Simulated time at which a run is given up, in ns.
+    /// Simulated time at which a run is abandoned, in ns.
     pub limit_ns: u64,
 }
 
@@ -79,7 +79,7 @@ pub enum SimError {
     },
 }
 
-/// What a run yields.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The metrics of the measured part.
@@ -127,7 +127,7 @@ pub struct Simulation<'a> {
     pub(crate) schedstat: Vec<CpuSchedstat>,
     pub(crate) trace: &'a mut dyn Trace,
     pub(crate) rng: Pcg64Mcg,
-    /// What the idle task of each CPU is to the policy, as a waker.
+    /// The idle task of each CPU, as a waker for the policy.
     pub(crate) swappers: Vec<PolicyTask>,
     /// The CPUs that tasks may use.
     pub(crate) cpus_allowed: CpuMask,
@@ -237,8 +237,8 @@ impl<'a> Simulation<'a> {
         Ok(sim)
     }
 
-    /// Each CPU balanced each of its domains at some time before the run: CPUs that have come and gone
-    /// idle for long do not all do it at once.
+    /// Each CPU balanced each of its domains at a different time before the run, because CPUs that
+    /// have been running and idling for long do not all balance at once.
     fn stagger_balance(&mut self) {
         for cpu in 0..self.cpus.len() {
             for level in 0..self.sys.cpu[cpu].nr_sd as usize {
@@ -356,7 +356,7 @@ impl<'a> Simulation<'a> {
         Measured { metrics, reasons: self.counters.reasons.clone(), latency: self.counters.latency.clone() }
     }
 
-    /// The measured part begins: what was counted so far is start-up.
+    /// The measured part begins: everything counted so far belongs to the start-up.
     pub(crate) fn mark_start(&mut self) {
         self.settle_busy();
         self.settle_conservation();
@@ -371,7 +371,7 @@ impl<'a> Simulation<'a> {
         self.counters.messages += 1;
         if self.counters.messages == self.steady_from {
             self.mark_start();
-            // once: marking counts messages from nought
+            // only once: marking resets the count of messages
             self.steady_from = 0;
         }
     }
@@ -433,7 +433,7 @@ impl<'a> Simulation<'a> {
         (capacity * (100 + n * (self.smt_pct - 100)) / (100 * (n + 1))).max(1)
     }
 
-    /// The present, as `cpu` sees it in the middle of kernel work that it has begun.
+    /// The current time of `cpu`, which may be in the middle of kernel work.
     #[inline]
     pub(crate) fn local_now(&self, cpu: usize) -> u64 {
         let pending = self.cpus[cpu].pending;
@@ -455,7 +455,7 @@ impl<'a> Simulation<'a> {
         self.cpus[cpu].pending.stall += ns;
     }
 
-    /// `cpu` is busy with what is pending and then with `work`.
+    /// `cpu` is busy with pending work and then with `work`.
     pub(crate) fn begin_segment(&mut self, cpu: usize, activity: Activity, work: Work) {
         let c = &mut self.cpus[cpu];
         c.activity = activity;
@@ -464,7 +464,7 @@ impl<'a> Simulation<'a> {
         c.segment = Segment::new(self.now, all, c.rate);
     }
 
-    /// What is pending delays what `cpu` is busy with.
+    /// Pending work delays the current segment of `cpu`.
     pub(crate) fn extend_segment(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let pending = std::mem::take(&mut c.pending);
@@ -473,7 +473,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// `cpu` starts or stops to use its core: its siblings slow down or speed up.
+    /// `cpu` starts or stops using its core: its siblings slow down or speed up.
     pub(crate) fn core_use_changed(&mut self, cpu: usize, active: bool) {
         for i in 0..self.cpus[cpu].siblings.len() {
             let sibling = self.cpus[cpu].siblings[i];

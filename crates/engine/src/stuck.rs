@@ -6,7 +6,7 @@ use crate::sim::Simulation;
 use crate::task::{State, Task};
 
 impl Simulation<'_> {
-    /// A task that waits, and for what: one that does not wait for its children, if there is one.
+    /// A waiting task and what it waits for; preferably a task that does not wait for its children.
     pub(crate) fn stuck_task(&self) -> String {
         let waiting = || self.tasks.iter().filter(|task| task.state == State::Sleeping);
         let task = waiting().find(|task| !task.waits_for_children).or_else(|| waiting().next());

@@ -11,12 +11,12 @@ use coreward_workload::Op;
 /// A locked instruction on a line that the core has, in ns.
 /// Source: Agner Fog, Instruction tables: LOCK CMPXCHG takes 18 to 20 cycles on Skylake and Zen; 3 GHz.
 const ATOMIC_NS: u64 = 7;
-/// How long a spinner spins before it looks again; it is told when there is something to see.
+/// How long a spinner spins before it checks again; it is notified earlier if there is a change.
 const SPIN_NS: u64 = 1_000_000_000;
-/// How long a giver of requests sleeps if the taker has too many (schbench: `usleep(100)`).
+/// How long a sender of requests sleeps if the receiver has too many (schbench: `usleep(100)`).
 const BACK_OFF_NS: u64 = 100_000;
 
-/// What an op on a futex is about.
+/// The object of an op on a futex.
 #[derive(Clone, Copy)]
 enum On {
     Mutex(u32),
@@ -26,7 +26,7 @@ enum On {
 }
 
 impl Simulation<'_> {
-    /// What an op takes; see [`Self::sync_effect`] for what it does.
+    /// The work of an op; see [`Self::sync_effect`] for its effect.
     pub(crate) fn sync_work(&mut self, cpu: usize, task: usize, op: Op, entry: u64) -> Work {
         let base = self.tasks[task].base;
         match op {
@@ -76,7 +76,7 @@ impl Simulation<'_> {
     /// A locked instruction: the line comes from the CPU that had it last.
     fn atomic(&mut self, cpu: usize, line: impl Fn(&mut Self) -> &mut Lock) -> Work {
         let m = self.moment(cpu);
-        // the lock is taken out while the distances are read
+        // the lock is copied out while the distances are read
         let mut lock = *line(self);
         let got = lock.acquire(&self.distances, cpu, m, 1);
         lock.release(m.at + got.waited + got.transfer + ATOMIC_NS);
@@ -348,7 +348,7 @@ impl Simulation<'_> {
         self.futex_wait(cpu, id, On::Flag(flag))
     }
 
-    /// The task goes on behind the loop that it is in.
+    /// The task continues after its innermost loop.
     pub(crate) fn leave_loop(&mut self, task: usize) -> bool {
         let t = &mut self.tasks[task];
         t.leave_loop(&self.workload.programs[t.program as usize]);

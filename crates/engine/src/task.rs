@@ -15,7 +15,7 @@ pub(crate) enum State {
     Running,
     /// Waits on a runqueue.
     Queued,
-    /// Waits for something else than a CPU.
+    /// Waits for something other than a CPU.
     Sleeping,
     /// Woken, on its way to a runqueue.
     Waking,
@@ -41,7 +41,7 @@ struct Loop {
 }
 
 pub(crate) struct Task {
-    /// What placement looks at.
+    /// The policy's data about the task.
     pub(crate) policy: PolicyTask,
     pub(crate) se: Entity,
     pub(crate) state: State,
@@ -51,19 +51,19 @@ pub(crate) struct Task {
     /// First channel of its relative operands.
     pub(crate) base: u32,
     pc: u32,
-    /// The op that it is at; None at the end of its program.
+    /// The current op; None at the end of its program.
     pub(crate) op: Option<Op>,
     loops: [Loop; MAX_DEPTH],
     depth: u8,
     /// The current op has entered the kernel and blocked there.
     pub(crate) in_syscall: bool,
-    /// Where it waits, or did last.
+    /// Where it waits, or waited last.
     pub(crate) waits_in: WaitsIn,
-    /// Bytes of the current message that went through.
+    /// Bytes of the current message that have been transferred.
     pub(crate) done_bytes: u32,
-    /// What it keeps for ops on what tasks share.
+    /// Its state for ops on shared objects.
     pub(crate) sync: SyncState,
-    /// What is left of the current op since it was preempted.
+    /// The rest of the current op after a preemption.
     pub(crate) left: Option<Work>,
     /// Work before its program begins; 0 once it has run.
     pub(crate) start_ns: u64,
@@ -76,18 +76,18 @@ pub(crate) struct Task {
     /// When it last began to wait on a runqueue.
     pub(crate) queued_at: u64,
     pub(crate) residence: Residence,
-    /// It is to look for the LLC that its process prefers.
+    /// It has to search for the LLC that its process prefers.
     pub(crate) cache_work: bool,
     /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
     pub(crate) list_order: u64,
 }
 
-/// What a task keeps for ops on what tasks share, and for ops that last for a time.
+/// The state of a task for ops on shared objects, and for ops that take a given time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SyncState {
     /// Its turn, see [`Op::TakeTurn`].
     pub(crate) turn: u32,
-    /// The current op has come so far: each op that has steps says what they are.
+    /// The step of the current op; each op that has steps defines them.
     pub(crate) step: u8,
     /// When the current op has lasted long enough.
     pub(crate) until: u64,
@@ -159,8 +159,8 @@ impl Task {
         self.policy.flags & TASK_DELAYED != 0
     }
 
-    /// Follows loops to the op to do now, which then stands in `op`. `goes_on` says if
-    /// there is another repetition for a loop that lasts until the workload stops.
+    /// Follows loops to the op to do now, and stores it in `op`. `goes_on` says if there is
+    /// another repetition of a loop that lasts until the workload stops.
     #[inline]
     pub(crate) fn fetch_op(&mut self, ops: &[Op], mut goes_on: impl FnMut() -> bool) -> Option<Op> {
         let op = loop {
@@ -211,7 +211,7 @@ impl Task {
         self.sync.step = 0;
     }
 
-    /// Goes on behind the loop that it is in.
+    /// Continues after its innermost loop.
     pub(crate) fn leave_loop(&mut self, ops: &[Op]) {
         self.skip_body(ops);
         self.depth -= 1;

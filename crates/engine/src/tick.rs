@@ -4,7 +4,7 @@ use crate::queue::NEVER;
 use crate::sim::Simulation;
 use coreward_policy::Feature;
 
-/// Turns are not ended sooner than this (hrtick_start(), kernel/sched/core.c).
+/// Turns do not end sooner than this (hrtick_start(), kernel/sched/core.c).
 const HRTICK_MIN_NS: u64 = 10_000;
 
 impl Simulation<'_> {
@@ -27,7 +27,7 @@ impl Simulation<'_> {
         self.after_interrupt(cpu);
     }
 
-    /// The current task's request may be served: another one gets the CPU, if any waits.
+    /// The current task's request may be served: another task gets the CPU, if one waits.
     pub(crate) fn hrtick(&mut self, cpu: usize) {
         self.cpus[cpu].hrtick_at = NEVER;
         self.charge_work(cpu, self.costs.tick_ns);
@@ -38,7 +38,7 @@ impl Simulation<'_> {
         self.after_interrupt(cpu);
     }
 
-    /// Arms the timer that ends the current task's turn, if somebody waits for that.
+    /// Arms the timer that ends the current task's turn, if another task waits.
     pub(crate) fn hrtick_start(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         if c.fair.is_empty() || !c.fair.rq.curr_competes() || !self.sys.sched_feat(Feature::HRTICK) {

@@ -20,12 +20,12 @@ impl Timeline {
         self.waiting.iter().map(|w| w.id as u32)
     }
 
-    /// The task at this index of those that wait; None for a negative one, as of a pick of the running entity.
+    /// The waiting task at this index; None if it is negative, as for a pick of the running entity.
     pub(crate) fn waiting_at(&self, index: i32) -> Option<u32> {
         usize::try_from(index).ok().map(|i| self.waiting[i].id as u32)
     }
 
-    /// Places an entity that comes to the queue, and lets it wait.
+    /// Places an entity that joins the queue, and queues it.
     pub(crate) fn enqueue(&mut self, sys: &Sys, se: &mut Entity, why: u32) {
         if self.waiting.is_empty() && !self.rq.curr_competes() {
             self.rq.update_zero_vruntime();

@@ -6,7 +6,7 @@ use coreward_policy::Decision;
 /// How a task leaves a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// It wants to run on.
+    /// It wants to continue.
     Preempted,
     /// It waits for something.
     Blocked,
@@ -24,7 +24,7 @@ pub trait Trace {
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize);
     /// A CPU switched tasks.
     fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32);
-    /// The policy placed a task, or looked for tasks to pull. Most observers do not care.
+    /// The policy placed a task, or looked for tasks to pull. Most observers ignore this.
     fn decision(&mut self, _: &Decision) {}
 }
 
@@ -38,8 +38,8 @@ impl Trace for NoTrace {
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
 }
 
-/// A CPU's counters as `/proc/schedstat` has them, and what it has learnt of newidle balance: from the first task of
-/// the run to the end of its last, not only in the measured part.
+/// A CPU's counters as in `/proc/schedstat`, and what it has learnt about newidle balance. They cover the whole run,
+/// from its first task to the end of its last, not only the measured part.
 #[derive(Clone, Debug, Default)]
 pub struct CpuSchedstat {
     /// Calls of schedule().
@@ -48,18 +48,18 @@ pub struct CpuSchedstat {
     pub sched_goidle: u64,
     /// Wakeups by this CPU.
     pub ttwu_count: u64,
-    /// Of these, of tasks that were last on this CPU and stay.
+    /// Those among them of tasks that were last on this CPU and stay.
     pub ttwu_local: u64,
-    /// Time from switches to tasks to switches away from them, ns: without the ways to idle and back, which are busy
-    /// time too.
+    /// Time from switches to tasks to switches away from them, ns. It excludes the transitions to and from idle, which
+    /// are busy time, too.
     pub rq_cpu_time: u64,
     /// Time that tasks waited here, ns.
     pub run_delay: u64,
     /// Time slices run here.
     pub pcount: u64,
-    /// How long the CPU is idle at a time, in the end, ns.
+    /// The average idle time at the end, ns.
     pub avg_idle: u64,
-    /// The highest cost of one newidle balance of the CPU, in the end, ns: avg_idle goes up to
+    /// The highest cost of one newidle balance of the CPU at the end, ns; avg_idle is at most
     /// twice that.
     pub max_idle_balance_cost: u64,
     /// Its domains, lowest first.
@@ -89,6 +89,6 @@ pub struct DomainSchedstat {
     pub ttwu_move_affine: u64,
     /// Wakeups of tasks last run elsewhere in this domain.
     pub ttwu_wake_remote: u64,
-    /// The highest cost of a newidle balance of the domain, decayed, in the end, ns.
+    /// The highest cost of a newidle balance of the domain at the end, decayed, ns.
     pub max_newidle_lb_cost: u64,
 }

@@ -67,9 +67,9 @@ impl Simulation<'_> {
         self.counters.time.wakeup += self.local_now(cpu) - before;
     }
 
-    /// The task may have blocked just now, so that its CPU is still switching away from it. Then it is
-    /// queued there without further ado if that may be done from afar (true), or the waker spins
-    /// until the switch is done.
+    /// The task may have just blocked, so that its CPU is still switching away from it. Then it is
+    /// queued there directly if that can be done remotely (true), or the waker spins until the
+    /// switch is done.
     fn ttwu_on_cpu(&mut self, task: u32, cpu: usize) -> bool {
         let prev = self.tasks[task as usize].cpu();
         let c = &self.cpus[prev];
@@ -85,14 +85,14 @@ impl Simulation<'_> {
             return true;
         }
         if c.activity == Activity::GoingIdle {
-            // when the decision is made the switch to idle is done, its event comes later
+            // when the decision is made, the switch to idle is done; its event comes later
             self.sys.cpu[prev].curr_is_idle = 1;
         }
         self.charge_stall(cpu, left);
         false
     }
 
-    /// Has the policy choose a CPU, and charges `cpu` for what it looked at.
+    /// Lets the policy choose a CPU, and charges `cpu` for the CPUs that were looked at.
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
         self.note_cache_cpu(task);
         let random = if self.tasks.len() == 1 { 0 } else { self.random(u32::MAX) };
@@ -150,7 +150,7 @@ impl Simulation<'_> {
         })
     }
 
-    /// A sleeping or new task changes CPUs; `by` is where that is decided.
+    /// A sleeping or new task changes CPUs; `by` is the CPU that decides this.
     fn set_task_cpu(&mut self, task: u32, to: usize, by: usize) {
         let t = &mut self.tasks[task as usize];
         let from = t.cpu();
@@ -166,7 +166,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Should the target do the queueing itself? Yes across caches, and later kernels if it is idle.
+    /// Should the target do the queueing itself? Yes across caches, and in later kernels also if it is idle.
     fn ttwu_queue_cond(&self, target: usize, cpu: usize) -> bool {
         if !self.feature(Feature::TTWU_QUEUE) {
             return false;
@@ -204,7 +204,7 @@ impl Simulation<'_> {
         c.activity == Activity::Idle && self.idle_states.get(c.idle_state).is_none_or(|s| s.polling)
     }
 
-    /// Puts a woken task on `target`'s queue and sees if it should run there at once.
+    /// Puts a woken task on `target`'s queue and checks if it should run there at once.
     fn ttwu_do_activate(&mut self, task: u32, target: usize, cpu: usize) {
         self.lock_rq(target, cpu);
         self.activate_task(task, target, cpu, Enqueue::Wakeup);
@@ -225,12 +225,12 @@ impl Simulation<'_> {
         }
         self.unlock_rq(cpu, cpu);
         self.sys.cpu[cpu].ttwu_pending = 0;
-        // the list goes back empty, with its memory
+        // the list is returned empty, to keep its memory
         list.clear();
         self.cpus[cpu].wakelist = list;
     }
 
-    /// A sleeper that is still queued (DELAY_DEQUEUE) just goes on waiting, now for the CPU.
+    /// A sleeper that is still queued (DELAY_DEQUEUE) stays queued, and now waits for the CPU.
     fn ttwu_runnable(&mut self, task: u32, cpu: usize) {
         let target = self.tasks[task as usize].cpu();
         self.trace_waking(task, cpu, target, false);
@@ -317,7 +317,7 @@ impl Simulation<'_> {
         self.set_waiting(true);
     }
 
-    /// Has `cpu` choose again what to run.
+    /// Makes `cpu` choose again what to run.
     pub(crate) fn resched_curr(&mut self, cpu: usize, by: usize) {
         if self.cpus[cpu].need_resched {
             return;

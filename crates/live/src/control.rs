@@ -7,14 +7,14 @@ use anyhow::Result;
 use crate::policy::WrongArgument;
 use crate::{cli, stats};
 
-/// Asks the scheduler that runs.
+/// Sends a request to the running scheduler.
 fn ask(args: &[(&str, &str)]) -> Result<BTreeMap<String, i64>> {
     let mut client = stats::connect()?;
     let args = [("target", "settings")]
         .iter()
         .chain(args)
         .map(|(name, value)| (name.to_string(), value.to_string()));
-    // what it refuses, it refuses for its arguments
+    // a refusal means that the arguments are wrong
     client.request("stats", args.collect()).map_err(|error| WrongArgument(first_line(&error)).into())
 }
 

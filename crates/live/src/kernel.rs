@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// What loading BPF programs for the scheduler's and tracing's sake takes, by capability(7)'s numbers.
+/// The capabilities that loading the scheduler and tracing programs takes, by the numbers of capability(7).
 const CAPABILITIES: [(&str, u32); 2] = [("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 
 /// # Errors
@@ -32,7 +32,7 @@ fn effective(status: &str) -> Option<u64> {
 }
 
 /// # Errors
-/// The kernel has no sched_ext, or does not tell how it was configured, or another scheduler runs.
+/// The kernel has no sched_ext, or does not show its configuration, or another scheduler runs.
 pub(crate) fn has_sched_ext() -> Result<()> {
     let sched_ext = Path::new("/sys/kernel/sched_ext");
     if !sched_ext.exists() {

@@ -21,16 +21,16 @@ use crate::socket::{self, Server};
 use crate::stats::{self, Request, Response};
 use crate::{cli, kernel, metrics, policy};
 
-/// How often it looks whether it has to end.
+/// How often it checks whether it has to end.
 const POLL: Duration = Duration::from_millis(100);
 
-/// `offline[]` of a CPU that was down when the machine was looked at (`bpf/live/live.bpf.c`).
+/// `offline[]` of a CPU that was offline when the machine was read (`bpf/live/live.bpf.c`).
 const UNPLACED: u32 = 2;
 
-/// What it has on beside the features of the kernel.
+/// The features that it has on in addition to those of the kernel.
 const OWN_FEATURES: [Feature; 1] = [Feature::SYNC_ON_WAKER];
 
-/// Schedules until a signal comes. A CPU that comes online for the first time makes it start anew.
+/// Schedules until a signal comes. A CPU that comes online for the first time makes it restart.
 ///
 /// # Errors
 /// The arguments are wrong, the kernel does not load the scheduler, or has ended it for a fault.
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
     let lock = socket::lock(Path::new(socket::DIRECTORY))?;
-    // says what is wrong with the settings before anything is served
+    // reports wrong settings before anything is served
     policy::system(&LiveMachine::load()?, &settings, profile)?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
 
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
     }
 }
 
-/// Loads the scheduler for the CPUs that are online, and answers what it is asked until it ends. It
-/// goes on from what was `counted`.
+/// Loads the scheduler for the online CPUs, and answers requests until it ends. The counters
+/// continue from `counted`.
 fn schedule(
     args: &cli::Live,
     settings: &mut PolicySettings,
@@ -82,7 +82,7 @@ fn schedule(
     let mut open_object = MaybeUninit::<OpenObject>::uninit();
     let mut builder = LiveSkelBuilder::default();
     builder.obj_builder.debug(args.verbose);
-    // if a CPU comes or goes from here on, the kernel does not load it, and says that it may start anew
+    // if a CPU comes or goes from here on, the kernel does not load the scheduler, and says that it may restart
     let mut skel = scx_ops_open!(
         builder,
         &mut open_object,

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use coreward_machine::{Cpu, CpuSet, DomainOptions, Machine, Partition, PartitionError, Topology};
 
-/// A machine, some of whose CPUs may be offline. sysfs does not tell where those sit, and the
-/// kernel's own domains leave them out.
+/// A machine, some of whose CPUs may be offline. sysfs does not show where those are in the
+/// topology, and the kernel's own domains leave them out.
 #[derive(Clone)]
 pub(crate) struct LiveMachine {
     pub(crate) machine: Machine,
@@ -23,7 +23,7 @@ impl LiveMachine {
         Ok(Self { machine: numbered(Machine::load("sysfs")?, &online), online })
     }
 
-    /// Its sched domains: the online CPUs' are those that the kernel has.
+    /// Its sched domains; those of the online CPUs are the same as the kernel's.
     ///
     /// # Errors
     /// The kernel refuses the `relax_domain_level`.

@@ -53,7 +53,7 @@ fn header(name: &str, value: &str) -> Header {
     Header::from_bytes(name, value).expect("ASCII")
 }
 
-/// A new connection's first answer is what was counted since the start.
+/// The first answer on a new connection holds the counters since the start.
 fn since_start() -> Result<Metrics> {
     stats::connect()?.request("stats", Vec::new())
 }
@@ -70,7 +70,7 @@ fn encode(metrics: Metrics) -> Result<String, fmt::Error> {
 #[derive(Debug)]
 struct Scrape(Metrics);
 
-/// A value, and the labels that tell it from the others of its family.
+/// A value, and the labels that distinguish it from others of its family.
 type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
 
 impl Collector for Scrape {

@@ -21,10 +21,10 @@ pub(crate) struct Parity {
     files: Vec<PathBuf>,
 }
 
-/// The programs, and what came of the decisions that were taken twice.
+/// The programs, and the results of the repeated decisions.
 struct Both {
     skel: PlaceSkel<'static>,
-    /// Features that are switched in BPF only: to see that a difference is noticed.
+    /// Features that are switched in BPF only, to test that a difference is detected.
     switched: u128,
     decisions: u64,
     /// Each one's description.
@@ -36,7 +36,7 @@ thread_local! {
     static BOTH: RefCell<Option<Both>> = const { RefCell::new(None) };
 }
 
-/// Takes every decision of the files in both ways.
+/// Makes every decision of the files in both ways.
 ///
 /// # Errors
 /// A file cannot be read, the kernel does not load the programs, or a decision differs.
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Parity) -> Result<()> {
     Ok(())
 }
 
-/// Takes every decision of the files in both ways, with these features switched in BPF only.
+/// Makes every decision of the files in both ways, with these features switched in BPF only.
 fn compare(files: &[PathBuf], switched: u128) -> Result<Both> {
     kernel::has_bpf()?;
     BOTH.set(Some(Both { skel: load()?, switched, decisions: 0, differences: Vec::new() }));
@@ -87,7 +87,7 @@ fn replay(file: &std::path::Path) -> Result<()> {
 /// Copies a structure of plain integers to its twin.
 ///
 /// # Panics
-/// They are not of one size: the programs were compiled with another layout.
+/// Their sizes differ: the programs were compiled with another layout.
 fn put<To, From>(to: &mut To, from: &From) {
     assert_eq!(size_of::<To>(), size_of::<From>());
     // SAFETY: the same C structure, integers only, seen by two compilers
@@ -100,7 +100,7 @@ fn put<To, From>(to: &mut To, from: &From) {
     }
 }
 
-/// Have both twins the same bytes?
+/// Do both structures have the same bytes?
 fn same<A, B>(a: &A, b: &B) -> bool {
     // SAFETY: the structures have no padding, so that all of their bytes are initialised
     let bytes = |start: *const u8, size| unsafe { std::slice::from_raw_parts(start, size) };

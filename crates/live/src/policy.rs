@@ -10,7 +10,7 @@ use coreward_state::{Options, domain_options, policy_system};
 use crate::cli;
 use crate::machine::LiveMachine;
 
-/// What the user asked for cannot be meant.
+/// The user asked for something impossible.
 #[derive(Debug)]
 pub(crate) struct WrongArgument(pub(crate) String);
 
@@ -22,8 +22,8 @@ impl fmt::Display for WrongArgument {
 
 impl std::error::Error for WrongArgument {}
 
-/// Features and tunables that act in the simulator alone: its workloads and its CFS queue read them,
-/// or sched_ext leaves no room for what they change.
+/// Features and tunables that act only in the simulator: its workloads and its CFS queue read them,
+/// or sched_ext does not allow what they change.
 const WITHOUT_EFFECT: [&str; 16] = [
     "DELAY_ZERO",
     "EEVDF",
@@ -53,7 +53,7 @@ pub(crate) fn without_effect(name: &str) -> String {
     format!("{name} has no effect here, only in simulations (coreward run, compare)")
 }
 
-/// Refuses what acts in simulations only.
+/// Refuses settings that act only in simulations.
 ///
 /// # Errors
 /// One of the names is without effect.
@@ -66,8 +66,8 @@ pub(crate) fn check_effects(options: &Options) -> Result<(), WrongArgument> {
     }
 }
 
-/// The settings of a policy as it was named, with what else is `on` by default, and its profile, whose
-/// sched domains it is given.
+/// The settings of the named policy, with the features that are also `on` by default, and its profile,
+/// which determines the sched domains.
 ///
 /// # Errors
 /// A name is unknown or without effect, or a value out of its range.
@@ -93,7 +93,7 @@ pub(crate) fn system(live: &LiveMachine, settings: &PolicySettings, profile: Pro
     Ok(policy_system(&live.machine, &topology, settings, 0)?)
 }
 
-/// Copies the state to where a BPF program has its own.
+/// Copies the state to a BPF program.
 ///
 /// # Panics
 /// The program was compiled with another layout.

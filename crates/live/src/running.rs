@@ -54,7 +54,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Gives a feature (0 or 1) or a tunable a value, which decisions heed from then on.
+    /// Sets a feature (0 or 1) or a tunable; decisions use the value from then on.
     ///
     /// # Errors
     /// There is none of that name, it has no effect, or it cannot have the value.
@@ -145,12 +145,12 @@ impl<'a> Running<'a> {
     }
 }
 
-/// How long an average of a CPU that idles takes to halve, ns: 32 periods of 1,024 us
+/// The half-life of an average on an idle CPU, ns: 32 periods of 1,024 us
 /// (`policy/track/pelt.h`).
 const HALF_LIFE_NS: f64 = 32.0 * 1_048_576.0;
 
-/// What is left of a utilisation after so much time, during which nobody brought it up to date
-/// because the CPU was idle.
+/// What is left of a utilisation after this much time, during which it was not updated because the
+/// CPU was idle.
 fn decayed(util: u64, idle_ns: u64) -> u64 {
     (util as f64 * 0.5_f64.powf(idle_ns as f64 / HALF_LIFE_NS)).round() as u64
 }

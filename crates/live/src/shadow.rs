@@ -30,7 +30,7 @@ use count::{Share, Totals};
 
 /// How often the table is drawn.
 const REDRAW: Duration = Duration::from_secs(1);
-/// How often it looks whether it has to end.
+/// How often it checks whether it has to end.
 const POLL: Duration = Duration::from_millis(50);
 
 /// What the programs have counted since they started.
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
     let prefers_llc = settings.sched_feat(Feature::CACHE_AWARE_WAKEUP);
     skel.progs.stat_runtime.set_autoload(prefers_llc);
     if !prefers_llc {
-        // the memory is taken at once
+        // the memory is allocated immediately
         skel.maps.processes.set_max_entries(1)?;
     }
     let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
@@ -101,7 +101,7 @@ fn watch(skel: &ShadowSkel<'_>, args: &Shadow, named: &cli::Policy, ended: &Atom
         if live && drawn_at.elapsed() >= REDRAW {
             let now = counted(skel, args)?;
             let since = now.since(&drawn);
-            // from the upper left corner, and nothing below
+            // from the upper left corner, clearing everything below
             print!("\x1b[H\x1b[J{}", table::render(named, drawn_at.elapsed(), &since, args.by));
             stdout().flush()?;
             (drawn_at, drawn) = (Instant::now(), now);
@@ -117,7 +117,7 @@ fn watch(skel: &ShadowSkel<'_>, args: &Shadow, named: &cli::Policy, ended: &Atom
     Ok(())
 }
 
-/// The profile of the running kernel: the newest that is not newer, or else the oldest.
+/// The profile of the running kernel: the newest that is not newer, otherwise the oldest.
 fn running_profile() -> Result<String> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").context("/proc/sys/kernel/osrelease")?;
     Ok(profile_of(release.trim())?.name().to_owned())
@@ -133,7 +133,7 @@ fn profile_of(release: &str) -> Result<Profile> {
     not_newer.or_else(|| profiles().next()).context("there is no profile")
 }
 
-/// Runs on each CPU for a moment: what a CPU does is not known before it has switched tasks.
+/// Runs on each CPU for a moment, because the state of a CPU is not known before it has switched tasks.
 fn visit_cpus() {
     // SAFETY: plain system calls on a set that is initialised
     unsafe {

@@ -21,7 +21,8 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// Takes the right to have the socket in a directory, whose present owner's it would otherwise replace.
+/// Takes the right to have the socket in a directory. Without it, a second scheduler would replace the socket of the
+/// first.
 ///
 /// # Errors
 /// Another one has it, or the directory cannot be written.
@@ -48,7 +49,7 @@ impl Lock {
         let path = self.directory.join("root/stats");
         let server = StatsServer::new(stats::server_data()).set_path(&path).launch();
         let server = server.context("cannot serve statistics")?;
-        // nobody could connect before, either: the umask has seen to that
+        // nobody could connect before, either, because of the umask
         fs::set_permissions(&path, Permissions::from_mode(0o600)).context("cannot serve statistics")?;
         Ok(server)
     }

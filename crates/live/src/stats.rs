@@ -14,11 +14,11 @@ use crate::counters::counters;
 use crate::skel::live::types::live_stats;
 
 /// The end of the first bucket of latencies, in ns (`latency_bucket()`, `bpf/live/stats.bpf.h`); each
-/// other bucket ends at double the one before, and the last one has no end.
+/// other bucket ends at twice the end of the one before, and the last one has no end.
 pub(crate) const FIRST_LATENCY_NS: u64 = 1024;
 
 /// The end, in us, of the bucket in which the `per_mille` smallest latencies end; 0 without any.
-/// Of the last bucket, which has none, it is where the next one would begin.
+/// For the last bucket, which has no end, it is where the next one would begin.
 pub(crate) fn percentile(latencies: &[u64], per_mille: u64) -> f64 {
     let total: u64 = latencies.iter().sum();
     let mut left = (total * per_mille).div_ceil(1000);
@@ -69,7 +69,7 @@ pub(crate) struct Counter {
     pub(crate) get: fn(&Metrics) -> u64,
 }
 
-/// Defines [`Metrics`], and what treats all counters alike, from `bpf/live/stats.def`.
+/// Defines [`Metrics`], and the code that treats all counters alike, from `bpf/live/stats.def`.
 macro_rules! metrics {
     ($(($family:tt, $label:tt, $family_help:tt))* ; $(($name:ident, $of:tt, $value:tt, $help:tt))*) => {
         #[stat_doc]
@@ -110,7 +110,7 @@ macro_rules! metrics {
         /// The families of counters: name, label, meaning.
         pub(crate) const FAMILIES: &[(&str, &str, &str)] = &[$(($family, $label, $family_help)),*];
 
-        /// The counters; those without a family are told in another way.
+        /// The counters; those without a family are reported in another way.
         pub(crate) const COUNTERS: &[Counter] =
             &[$(Counter { family: $of, value: $value, get: |metrics| metrics.$name }),*];
     };
@@ -166,8 +166,8 @@ impl Metrics {
 /// How long the scheduler may take to answer, in ms.
 const TIMEOUT_MS: u64 = 5000;
 
-/// A connection to the scheduler that runs. Its first request for metrics gets those since the
-/// scheduler's start, each other one those since the one before.
+/// A connection to the running scheduler. The first request for metrics gets those since the
+/// scheduler's start, each later one those since the previous request.
 ///
 /// # Errors
 /// No scheduler runs, or the user is not root.
@@ -183,7 +183,7 @@ pub(crate) fn connect() -> Result<StatsClient> {
     })
 }
 
-/// What the threads that serve the socket ask the scheduler's.
+/// Requests from the threads that serve the socket to the scheduler's thread.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Metrics,
@@ -217,7 +217,7 @@ fn top() -> Ops {
     StatsOps { open, close: None }
 }
 
-/// Settings: one that is named, or all; with a value, one is set.
+/// Settings: the named one, or all; with a value, the named one is set.
 fn settings() -> Ops {
     let open: Box<dyn StatsOpener<Request, Response>> = Box::new(|_| {
         let read: Box<dyn StatsReader<Request, Response>> = Box::new(|args, (ask, answer)| {

@@ -16,10 +16,10 @@ use crate::policy::WrongArgument;
 use crate::stats::{self, Metrics};
 use view::View;
 
-/// Rows that PageUp and PageDown go.
+/// The number of rows that PageUp and PageDown move.
 const PAGE: usize = 10;
 
-/// Shows what is counted in each interval, until q is pressed; or in one, and prints that.
+/// Shows the counters of each interval until q is pressed, or prints those of one interval.
 ///
 /// # Errors
 /// No scheduler runs, or it ends; standard output is no terminal and `--once` was not asked for.

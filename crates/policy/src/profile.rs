@@ -32,7 +32,7 @@ pub struct TunableInfo {
     pub help: &'static str,
 }
 
-/// A named set of features: the kernel that a baseline stands for.
+/// A named set of features: the kernel that a baseline represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     index: usize,

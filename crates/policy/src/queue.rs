@@ -11,7 +11,7 @@ pub fn task_weight(nice: i8, idle: bool) -> u32 {
 }
 
 impl Entity {
-    /// By what waiting entities stand in order.
+    /// The key by which waiting entities are ordered.
     pub fn order(&self, sys: &Sys) -> i64 {
         // SAFETY: reads its arguments.
         unsafe { cw_entity_order(sys, self) }

@@ -3,7 +3,7 @@
 use crate::generated::tables::{FEATURES, Feature, NR_TUNABLES, TUNABLES, Tunable};
 use crate::profile::Profile;
 
-/// How a policy is set: features and tunables.
+/// The settings of a policy: features and tunables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicySettings {
     /// Bit i: the i-th of [`FEATURES`] is on.
@@ -35,7 +35,7 @@ pub fn default_tunables() -> [i64; NR_TUNABLES] {
     std::array::from_fn(|i| TUNABLES[i].default)
 }
 
-/// Features that are switched and tunables that are set, whatever they are otherwise.
+/// Features that are switched and tunables that are set, on top of other settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     on: u128,

@@ -43,7 +43,7 @@ impl Default for System {
     }
 }
 
-/// What tasks and CPUs do, as the host tells it (`policy/track/upkeep.h`). Functions that return a
+/// What tasks and CPUs do, as the host reports it (`policy/track/upkeep.h`). Functions that return a
 /// bool say whether the load of the CPU's runqueue has changed.
 impl System {
     /// Brings the averages of the CPU's runqueue to `now`.
@@ -159,7 +159,7 @@ impl System {
     }
 
     /// The running task looks for the LLC that its process occupies most. False if the process
-    /// does not fit one, so that nobody looked.
+    /// does not fit one, so that no search was made.
     pub fn task_cache_work(&mut self, process: &mut Process, p: &Task, now: u64) -> bool {
         // SAFETY: as above.
         unsafe { cw_task_cache_work(&mut *self.0, process, p, now) }
@@ -247,8 +247,8 @@ impl System {
         unsafe { cw_detach_task(&mut *self.0, env, p, cpus_ptr, running) }
     }
 
-    /// `cpu` has nothing to run and is to look for work elsewhere; `random` is for the dice of
-    /// NI_RANDOM. True if it does; [`lb_next`](Self::lb_next) follows all the same.
+    /// `cpu` has nothing to run and is to look for work elsewhere; `random` decides NI_RANDOM's
+    /// choices. True if it does; [`lb_next`](Self::lb_next) has to follow in either case.
     pub fn lb_newidle(&mut self, lb: &mut Lb, cpu: usize, now: u64, random: u32) -> bool {
         // SAFETY: as above.
         unsafe { cw_lb_newidle(&mut *self.0, lb, cpu as i32, now, random) }
@@ -267,7 +267,7 @@ impl System {
     }
 
     /// Starts an active balance from `src` to `dst`; false if no domain spans both. `for_llc`: a
-    /// balance for the sake of the LLC led to it.
+    /// balance for LLC preferences led to it.
     pub fn active_balance_begin(
         &mut self,
         env: &mut Balance,
@@ -300,7 +300,7 @@ pub struct Placement {
     pub this_cpu: usize,
     /// Where the task last ran, or where NUMA balancing wants it to wake.
     pub prev_cpu: usize,
-    /// Whose averages the task is part of: where it last ran.
+    /// The CPU whose averages the task is part of: where it last ran.
     pub task_cpu: usize,
     /// `WF_*` of [`crate::layout`].
     pub wake_flags: u32,
@@ -308,7 +308,7 @@ pub struct Placement {
     pub in_task: bool,
     /// Now, in ns.
     pub now: u64,
-    /// A random number, for rules that roll dice.
+    /// A random number, for rules that choose at random.
     pub random: u32,
 }
 
@@ -331,7 +331,7 @@ impl System {
     }
 }
 
-/// Why a decision was taken: the reason code of a decision record.
+/// Why a decision was made: the reason code of a decision record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reason(pub u32);
 

@@ -9,7 +9,7 @@ use coreward_policy::{
 };
 use std::collections::BTreeSet;
 
-/// A machine that the policy has no room for.
+/// The policy has no room for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// More domains than [`MAX_DOMAINS`].
