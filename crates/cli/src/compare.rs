@@ -20,7 +20,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         task_group_depth: args.task_group_depth,
         costs: &args.cost,
     };
-    // every file is read before the first is run: a mistake in the last one shows at once
+    // every file is read before the first is run, so that a mistake in the last one shows immediately
     let load = |path: &Path| {
         let mut experiment = Experiment::load(path)?;
         if !args.case.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// What `--json` prints of an experiment.
+/// The output of `--json` for an experiment.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

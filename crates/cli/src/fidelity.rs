@@ -25,7 +25,7 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let mut outputs = Outputs::new(files.into_iter().chain(experiments.iter().flat_map(Prepared::inputs)));
     let file = args.output.as_deref().map(|file| outputs.create("--output", file)).transpose()?;
     let pool = prepared::pool(args.jobs)?;
-    // one after the other: that frees the machines of each before the next is run
+    // one after the other, which frees the machines of each before the next is run
     let ran = experiments.into_iter().map(|prepared| run_one(&prepared, &pool));
     let fidelity = Fidelity::new(ran.collect::<Result<_>>()?, notes(args));
     match file {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// The experiments that have something to compare with. Every file is read before the first is run.
+/// The experiments that have published figures. Every file is read before the first is run.
 fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
     let overrides = Overrides { runs: args.runs, scale: args.scale, ..Overrides::default() };
     let mut experiments = Vec::new();
@@ -65,7 +65,7 @@ fn run_one(prepared: &Prepared, pool: &ThreadPool) -> Result<Ran> {
     Ok(Ran { family, comparisons, ablations })
 }
 
-/// What the reader of figures that are not those of the experiment files has to know.
+/// A remark for the reader, if the runs are not those of the experiment files.
 fn notes(args: &cli::Fidelity) -> Vec<String> {
     let runs = args.runs.map(|runs| format!("--runs {runs}"));
     let scale = args.scale.map(|scale| format!("--scale {}", scale::text(scale)));

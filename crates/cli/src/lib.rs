@@ -86,11 +86,11 @@ fn fail(status: u8, message: &str) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Help goes to standard output; of a usage error only what is wrong and what is allowed.
+/// Help goes to standard output. A usage error shows only what is wrong and what is allowed.
 fn usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // nobody is left to tell if this fails
+            // a failure of this cannot be reported any more
             let _ = error.print();
             ExitCode::SUCCESS
         }

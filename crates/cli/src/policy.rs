@@ -7,7 +7,7 @@ use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, TUNABLES};
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) profile: Profile,
-    /// What is not as in the profile.
+    /// The deviations from the profile.
     pub(crate) changes: Changes,
     /// Costs that do not have the machine's value, in the order in which they were given.
     pub(crate) costs: Vec<(String, u64)>,
@@ -19,7 +19,7 @@ impl Policy {
         Policy { profile, changes: Changes::default(), costs: Vec::new() }
     }
 
-    /// What the engine is told.
+    /// The settings for the engine.
     pub(crate) fn settings(&self) -> PolicySettings {
         self.changes.apply(&PolicySettings::new(self.profile))
     }
@@ -48,7 +48,7 @@ impl Policy {
         FEATURES.iter().enumerate().filter(move |(i, _)| features >> i & 1 == 1).map(|(_, f)| f.name)
     }
 
-    /// What is not as in the profile and the machine file.
+    /// The deviations from the profile and the machine file.
     pub(crate) fn deviations(&self) -> Vec<String> {
         let PolicySettings { features, tunables } = self.settings();
         let changed = features ^ self.profile.features();

@@ -19,10 +19,10 @@ use crate::report;
 use crate::setup::{self, Host};
 use coreward_policy::Assignment;
 
-/// Most runs of a side under an ablation: it is to tell mechanisms apart, not to settle a percent.
+/// The most runs of a side under an ablation, which has to distinguish mechanisms, not to measure a percent.
 const ABLATION_RUNS: u32 = 5;
 
-/// What the command line overrules in every experiment.
+/// The settings of the command line, which override those of every experiment.
 #[derive(Default)]
 pub(crate) struct Overrides<'a> {
     pub(crate) runs: Option<u32>,
@@ -105,7 +105,7 @@ impl Prepared {
     /// Reads all that the experiment names; its ablations only if they are to be run.
     ///
     /// # Errors
-    /// The machine or a workload is refused, or the machine has not what a side asks for.
+    /// The machine or a workload is refused, or the machine does not have what a side asks for.
     pub(crate) fn new(
         path: &Path,
         experiment: Experiment,

@@ -114,7 +114,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A value with as many decimals as its unit deserves.
+/// A value with the number of decimals that suits its unit.
 fn number(metric: Metric, value: f64) -> String {
     match metric.unit() {
         "s" => format!("{value:.6}"),
@@ -124,7 +124,7 @@ fn number(metric: Metric, value: f64) -> String {
     }
 }
 
-/// What the reader of a shortened run's figures has to know.
+/// A remark for the reader of a shortened run's figures.
 pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
     let part = scale::text(scale);
     let text = if workload.messages < workload.unscaled_messages {

@@ -12,7 +12,7 @@ use coreward_workload::Workload;
 use crate::cli::Simulated;
 use crate::policy::Policy;
 
-/// Simulated time after which a run is given up unless the user says otherwise, in s.
+/// The default simulated time after which a run is abandoned, in s.
 pub(crate) const TIME_LIMIT_S: u64 = 1000;
 /// The largest limit, in s.
 pub(crate) const MAX_TIME_LIMIT_S: u64 = 1_000_000;
@@ -82,7 +82,7 @@ impl Host {
     }
 }
 
-/// The host and the workload that the command line names.
+/// The simulated machine with its policy, and the workload, that the command line names.
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
     let mut policy = Policy::new(Profile::named(&args.profile).map_err(named("--profile"))?);

@@ -51,7 +51,7 @@ fn watching_a_run_does_not_change_it() {
     assert_eq!(format!("{unseen:?}"), format!("{:?}", s.run().outcome));
 }
 
-/// One number for all hosts, builds and compilers. Its machine has costs of its own, so
+/// One number for all machines, builds and compilers. Its machine has costs of its own, so
 /// that a better figure in the table of costs does not move it; a change of the model does,
 /// and then the number that the failure shows belongs here.
 #[test]

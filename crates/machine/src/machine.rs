@@ -178,7 +178,7 @@ impl<'a> Source<'a> {
 
 impl Machine {
     /// Loads a machine: the name of a preset, a path that ends in `.toml`, `sysfs` (this
-    /// host), `sysfs:DIR` (DIR is what is mounted on `/sys`), `hwloc:FILE` (the XML that
+    /// machine), `sysfs:DIR` (DIR is what is mounted on `/sys`), `hwloc:FILE` (the XML that
     /// `lstopo` writes) or a shorthand like `2n4l8c2t`.
     ///
     /// # Errors

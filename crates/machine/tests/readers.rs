@@ -207,7 +207,7 @@ fn sysfs_errors() {
 
 #[test]
 fn sysfs_of_this_host() {
-    // Not every build host shows its topology; where it does, it must be read.
+    // Not every build machine shows its topology; if it does, it must be readable.
     if Path::new("/sys/devices/system/cpu/cpu0/topology/core_cpus_list").exists() {
         let machine = Machine::load("sysfs").unwrap();
         assert!(machine.nr_cpus() >= 1);

@@ -16,7 +16,7 @@ pub struct Runs {
     pub runs: Vec<Metrics>,
 }
 
-/// A published result that an experiment is held against.
+/// A published result that an experiment is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -50,7 +50,7 @@ pub struct Published {
     /// Where it was published; in an experiment file it may be left out if the experiment has a source.
     #[serde(default)]
     pub source: String,
-    /// What has to be known to read it.
+    /// A note that helps to interpret it.
     #[serde(default)]
     pub note: Option<String>,
 }

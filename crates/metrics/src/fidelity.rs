@@ -20,10 +20,10 @@ pub use markdown::render;
 /// below 6.4.
 pub const ROW_SPREAD_UNKNOWN: f64 = 2.0;
 
-/// A change beyond so many spreads is an effect.
+/// A change of more than this many spreads is an effect.
 pub const EFFECT_SPREADS: f64 = 2.0;
 
-/// What a row says of the simulation.
+/// The verdict of a row on the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowVerdict {
@@ -128,7 +128,7 @@ impl Row {
         self.published_pct.is_some_and(|delta| delta.abs() > EFFECT_SPREADS * self.spread_pct)
     }
 
-    /// Whether the row is held against a simulated one.
+    /// Whether the row is compared with a simulated one.
     fn is_compared(&self) -> bool {
         !matches!(self.verdict, RowVerdict::NotSimulated | RowVerdict::NoPublishedChange)
     }

@@ -106,7 +106,7 @@ impl Host {
         version(&self.release)
     }
 
-    /// The profile that stands for the kernel, and whether it is of another version: then it is the nearest
+    /// The profile that represents the kernel, and whether it is of another version: then it is the nearest
     /// older one, or the oldest of all.
     pub fn profile(&self) -> (Profile, bool) {
         let wanted = version(&self.release);
@@ -115,11 +115,11 @@ impl Host {
         (Profile::by_name(name).unwrap_or(Profile::DEFAULT), known(name) != wanted)
     }
 
-    /// The features of `profile`, with what the kernel's own switches say of those that it has.
+    /// The features of `profile`, changed to the settings of those that the kernel has as switches.
     pub fn features(&self, profile: Profile) -> u128 {
         let mut changes = Changes::default();
         for word in self.line("features").unwrap_or_default().split_whitespace() {
-            // the kernel has features that the policy has not
+            // the kernel has features that the policy does not have
             let _ = changes.sched_feat(word);
         }
         // cache-aware balancing has a switch of its own, which is there only if it was built in
@@ -129,7 +129,7 @@ impl Host {
         changes.apply(&PolicySettings::new(profile)).features
     }
 
-    /// What the kernel multiplies the queue's tunables by: 1 + log2(min(CPUs, 8)), unless that was changed.
+    /// The factor of the queue's tunables in the kernel: 1 + log2(min(CPUs, 8)), unless it was changed.
     fn tunable_scale(&self) -> i64 {
         let cpus = self.nr_cpus.clamp(1, 8) as i64;
         match self.line("tunable_scaling") {

@@ -5,7 +5,7 @@ use coreward_machine::CpuSet;
 use crate::record::{Placement, RecordedMachine};
 use crate::stable::is_idle;
 
-/// Why the kernel may have placed a task so: the first that fits.
+/// Why the kernel may have placed a task there: the first reason that fits.
 pub(crate) fn placement_reason(machine: &RecordedMachine, placement: &Placement) -> &'static str {
     let head = &placement.head;
     let chosen = head.chosen as usize;
@@ -31,7 +31,7 @@ pub(crate) fn balance_reason(group: &CpuSet) -> &'static str {
     if group.is_empty() { "balanced" } else { "busiest group found" }
 }
 
-/// Where the kernel's group is, seen from the policy's.
+/// Where the kernel's group is relative to the policy's.
 pub(crate) fn group_relation(policy: &CpuSet, kernel: &CpuSet) -> &'static str {
     match (policy.is_empty(), kernel.is_empty()) {
         (true, false) => "only the kernel pulls",

@@ -4,7 +4,7 @@ use coreward_policy::Reason;
 
 use crate::format::StepKind;
 
-/// What kind of decision it is; `--require` names these.
+/// The kind of a decision; `--require` uses these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// A task wakes.
@@ -15,7 +15,7 @@ pub enum Class {
     Exec,
     /// A CPU looks for tasks to pull.
     Balance,
-    /// Something becomes of a CPU's queue.
+    /// A CPU's queue changes.
     Queue,
 }
 
@@ -29,7 +29,7 @@ impl Class {
     }
 }
 
-/// One way to a decision, a line of the report.
+/// One path to a decision, which is a line of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(usize);
 

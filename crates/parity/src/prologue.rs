@@ -8,16 +8,16 @@ use crate::format::{DomainHead, Field, GroupHead, MAX_GROUPS, MAX_LEVELS, Static
 use crate::host::Host;
 use crate::record::{Parts, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine, put_set};
 
-/// What a capacity may be: the kernel's scale.
+/// The allowed range of a capacity: the kernel's scale.
 const CAPACITY: std::ops::RangeInclusive<u32> = 1..=1024;
 
 impl RecordedMachine {
-    /// A machine of which only the host frame is known.
+    /// A machine of which only the host frame has been read.
     pub(crate) fn new(host: Host) -> RecordedMachine {
         RecordedMachine { domains: vec![Vec::new(); host.nr_cpus], cpus: Vec::new(), host }
     }
 
-    /// Adds what a CPU frame says.
+    /// Adds the contents of a CPU frame.
     pub(crate) fn add_cpu(&mut self, payload: &[u8]) -> Result<(), Wrong> {
         let mut parts = Parts::new(payload, self.host.nr_cpus);
         let head: StaticCpu = parts.take()?;
@@ -40,7 +40,7 @@ impl RecordedMachine {
         Ok(())
     }
 
-    /// Adds what a domain frame says.
+    /// Adds the contents of a domain frame.
     pub(crate) fn add_domain(&mut self, payload: &[u8]) -> Result<(), Wrong> {
         self.all_cpus_known()?;
         let mut parts = Parts::new(payload, self.host.nr_cpus);
@@ -75,7 +75,7 @@ impl RecordedMachine {
         }
     }
 
-    /// Is everything there that decisions are read with? A domain knows only CPUs that have domains.
+    /// Is everything there that is needed to read decisions? Domains contain only CPUs that have domains.
     pub(crate) fn check_complete(&self) -> Result<(), Wrong> {
         self.all_cpus_known()?;
         for cpu in self.domains.iter().flatten().flat_map(|domain| domain.span.iter()) {
@@ -100,7 +100,7 @@ fn take_group(parts: &mut Parts<'_>) -> Result<RecordedGroup, Wrong> {
     Ok(RecordedGroup { head, span, balance_mask })
 }
 
-/// Every domain holds its CPU and the one below; its groups cover it, and the first is the CPU's own.
+/// Every domain contains its CPU and the domain below. Its groups cover it, and the first one is the CPU's own.
 fn check_spans(domain: &RecordedDomain, below: Option<&RecordedDomain>) -> Result<(), Wrong> {
     let cpu = domain.head.cpu as usize;
     let span = &domain.span;

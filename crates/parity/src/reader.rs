@@ -12,8 +12,8 @@ use crate::record::{Balance, Parts, Placement, Record, RecordedMachine, Step, de
 /// The longest payload, in bytes: more than any frame of 512 CPUs with 10 domains each needs.
 const MAX_PAYLOAD: u32 = 512 << 10;
 
-/// A capture file that is being read. As an iterator it gives the decisions in the order of the file, and after an
-/// error nothing more; only when it has ended without one is it known that the file is sound.
+/// A capture file that is being read. As an iterator, it yields the decisions in the order of the file, and nothing
+/// after an error. Only when it has ended without an error is the file known to be sound.
 pub struct Reader<R> {
     input: R,
     file: String,

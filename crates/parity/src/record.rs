@@ -10,7 +10,7 @@ use crate::format::{
 };
 use crate::host::Host;
 
-/// One CPU, as far as it does not change.
+/// The unchanging data of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCpu {
     /// Its frame.
@@ -26,7 +26,7 @@ pub struct RecordedGroup {
     pub head: GroupHead,
     /// Its CPUs.
     pub span: CpuSet,
-    /// Those that may balance on its behalf.
+    /// The CPUs that may balance on its behalf.
     pub balance_mask: CpuSet,
 }
 
@@ -53,7 +53,7 @@ pub struct RecordedMachine {
 }
 
 impl RecordedMachine {
-    /// How far `to` is from `from`; what is no CPU of the machine is as far as can be.
+    /// How far `to` is from `from`; a number that is no CPU of the machine has the greatest distance.
     pub fn distance(&self, from: usize, to: usize) -> Distance {
         let (Some(a), Some(b)) = (self.cpus.get(from), self.cpus.get(to)) else { return Distance::Across };
         match () {
@@ -75,13 +75,13 @@ impl RecordedMachine {
         self.domains.iter().map(Vec::len).sum()
     }
 
-    /// How the sets of this file are written: 64-bit words each.
+    /// The number of 64-bit words of each CPU set in this file.
     pub fn mask_words(&self) -> usize {
         mask_words(self.host.nr_cpus)
     }
 }
 
-/// Words of a CPU set for so many CPUs.
+/// The number of words of a CPU set for this many CPUs.
 pub(crate) fn mask_words(nr_cpus: usize) -> usize {
     nr_cpus.div_ceil(64)
 }
@@ -93,7 +93,7 @@ pub struct States {
     pub cpus: Vec<CpuState>,
     /// Each CPU's own group, CPU by CPU and level by level, before; empty for wakeups.
     pub groups: Vec<GroupState>,
-    /// The CPUs that were another afterwards, in ascending order.
+    /// The CPUs whose state had changed afterwards, in ascending order.
     pub changed: Vec<ChangedCpu>,
 }
 
@@ -108,7 +108,7 @@ pub struct Placement {
     pub states: States,
 }
 
-/// Which group a balance found the busiest.
+/// The group that a balance found to be the busiest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     /// The fixed part.
@@ -126,7 +126,7 @@ pub struct Balance {
 pub struct Step {
     /// The fixed part.
     pub head: StepHead,
-    /// Those that wait, in the order of the kernel's tree, where the step chooses among them.
+    /// The waiting entities, in the order of the kernel's tree, if the step chooses among them.
     pub waiting: Vec<Waiting>,
 }
 
@@ -139,7 +139,7 @@ pub enum Record {
     Balance(Box<Balance>),
     /// Of the queue in it.
     Queue(Queue),
-    /// Of what becomes of a CPU's queue.
+    /// Of a change of a CPU's queue.
     Step(Box<Step>),
 }
 
@@ -251,7 +251,7 @@ impl Placement {
 }
 
 impl PlacementHead {
-    /// Is it a fork or an exec, which look for the idlest group?
+    /// Is it a fork or an exec, which search for the idlest group?
     pub fn is_slow(&self) -> bool {
         self.wake_flags & (coreward_policy::layout::WF_EXEC | coreward_policy::layout::WF_FORK) != 0
     }

@@ -15,12 +15,12 @@ use crate::record::{Balance, Placement, Record, RecordedMachine};
 use crate::stable::{self, Moved};
 use crate::state::{State, mask};
 
-/// How the policy places a task: [`System::select_task_rq_fair`], or another rule that is held against the kernel.
+/// How the policy places a task: [`System::select_task_rq_fair`], or another rule to be compared with the kernel.
 pub type SelectRule =
     fn(&mut System, &coreward_policy::Placement, &mut Task, Option<&mut Task>, &CpuMask) -> Decision;
 
 /// The two halves of a balance: of [`System::sched_balance_find_src_group`] and
-/// [`System::sched_balance_find_src_rq`], or of what stands in for them.
+/// [`System::sched_balance_find_src_rq`], or of replacements for them.
 #[derive(Clone, Copy)]
 pub struct BalanceRules {
     /// The busiest group.
@@ -40,7 +40,7 @@ pub enum Choice {
     Imbalance(u32, i64),
     /// An entity of a queue, as the file numbers them.
     Entity(i32),
-    /// What a step left behind, by name.
+    /// The results of a step, by name.
     Values(Vec<(&'static str, i64)>),
 }
 
@@ -69,21 +69,21 @@ impl fmt::Display for Choice {
 pub struct Outcome {
     /// The number of the decision: its place in the file, from 1 on.
     pub number: u64,
-    /// The way to the decision, by the policy's reason.
+    /// The path to the decision, by the policy's reason.
     pub path: Path,
     /// What the kernel chose.
     pub kernel: Choice,
     /// What the policy chooses.
     pub policy: Choice,
-    /// Why the policy chose so.
+    /// The reason for the policy's choice.
     pub policy_reason: &'static str,
-    /// Why the kernel may have chosen so, as far as the state tells.
+    /// The likely reason for the kernel's choice, as far as the state shows it.
     pub kernel_reason: &'static str,
-    /// Where the kernel's choice is, seen from the policy's.
+    /// Where the kernel's choice is relative to the policy's.
     pub relation: &'static str,
     /// The policy's record.
     pub decision: Decision,
-    /// What changed of the inputs meanwhile.
+    /// The inputs that changed during the decision.
     pub moved: Vec<Moved>,
 }
 
@@ -93,7 +93,7 @@ impl Outcome {
         self.kernel == self.policy
     }
 
-    /// Did the inputs stand still?
+    /// Did the inputs stay the same?
     pub fn is_stable(&self) -> bool {
         self.moved.is_empty()
     }
@@ -107,7 +107,7 @@ struct GroupChoice {
     decision: Decision,
 }
 
-/// A machine on which recorded decisions are taken again.
+/// A machine on which recorded decisions are repeated.
 pub struct Replay {
     machine: RecordedMachine,
     state: State,
@@ -148,7 +148,7 @@ impl Replay {
         })
     }
 
-    /// Places tasks by another rule: to see that parity notices one that is wrong.
+    /// Places tasks by another rule, to test that parity detects a wrong one.
     pub fn with_rule(mut self, select: SelectRule) -> Replay {
         self.select = select;
         self
@@ -171,7 +171,7 @@ impl Replay {
         &self.machine
     }
 
-    /// Takes the next decision of the file again. Nothing comes of a queue whose balance is not there.
+    /// Repeats the next decision of the file. A queue whose balance is missing yields nothing.
     pub fn compare(&mut self, record: &Record) -> Vec<Outcome> {
         self.number += 1;
         match record {
@@ -241,7 +241,7 @@ impl Replay {
         let mut task = self.state.task(&head.task);
         let mut waker = self.state.task(&head.waker);
         waker.last_wakee = if head.waker.woke_task != 0 { task.pid } else { 0 };
-        // the caller does not promise what an exiting waker cannot keep
+        // an exiting waker cannot keep the promise of a synchronous wakeup
         let exiting = head.waker.flags & TASK_EXITING != 0;
         let request = coreward_policy::Placement {
             this_cpu: head.this_cpu as usize,

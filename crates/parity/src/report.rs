@@ -15,7 +15,7 @@ pub struct Tally {
     pub all: u64,
     /// Those in which kernel and policy agree.
     pub agree: u64,
-    /// Those whose inputs stood still.
+    /// Those whose inputs stayed the same.
     pub stable: u64,
     /// Of these, those that agree.
     pub stable_agree: u64,
@@ -47,7 +47,7 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
-/// What disagreements that are counted together have in common.
+/// The common properties of disagreements that are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     path: Path,
@@ -63,9 +63,9 @@ pub struct Disagreement {
     pub path: &'static str,
     /// The policy's reason.
     pub policy: &'static str,
-    /// What the kernel's reason may have been.
+    /// The kernel's likely reason.
     pub kernel: &'static str,
-    /// Where the kernel's choice is, seen from the policy's.
+    /// Where the kernel's choice is relative to the policy's.
     pub kernel_choice: &'static str,
     /// How many there are.
     pub all: u64,
@@ -112,12 +112,12 @@ impl Summary {
         }
     }
 
-    /// Puts the tally of a path in place of its own.
+    /// Replaces the tally of a path.
     pub fn set(&mut self, path: Path, tally: Tally) {
         self.tallies.insert(path, tally);
     }
 
-    /// Adds what another file gave. The examples stay this one's.
+    /// Adds the results of another file. The examples stay those of this one.
     pub fn add(&mut self, other: &Summary) {
         for (path, tally) in &other.tallies {
             self.tallies.entry(*path).or_default().add(tally);

@@ -34,7 +34,7 @@ impl fmt::Display for Moved {
     }
 }
 
-// What a path reads of a CPU.
+// The fields of a CPU that a path reads.
 const IDLE: u32 = 1 << 0;
 const SCHED_IDLE: u32 = 1 << 1;
 const LOAD: u32 = 1 << 2;
@@ -47,7 +47,7 @@ const MISFIT: u32 = 1 << 8;
 const NUMA: u32 = 1 << 9;
 const PREF_LLC: u32 = 1 << 10;
 
-/// A field and what reading it is called above.
+/// A field, and the name above for reading it.
 type FieldRead = (&'static str, u32, fn(&CpuState) -> u64);
 
 fn flag(cpu: &CpuState, flag: u32) -> u64 {
@@ -75,7 +75,7 @@ const FIELDS: [FieldRead; 18] = [
     ("nr_pref_dst_llc", PREF_LLC, |c| c.nr_pref_dst_llc.into()),
 ];
 
-/// What changed of a placement's inputs.
+/// The changed inputs of a placement.
 pub(crate) fn placement(machine: &RecordedMachine, state: &State, placement: &Placement) -> Vec<Moved> {
     match placement.head.is_slow() {
         true => slow_path(machine, state, placement),
@@ -123,7 +123,7 @@ fn slow_path(machine: &RecordedMachine, state: &State, placement: &Placement) ->
     changed_fields(&placement.states, |cpu| if span.contains(cpu) { all } else { 0 })
 }
 
-/// What changed of the inputs of a balance's choice of a group.
+/// The changed inputs of a balance's choice of a group.
 pub(crate) fn group(machine: &RecordedMachine, state: &State, balance: &Balance) -> Vec<Moved> {
     let dst = balance.head.dst_cpu as usize;
     let (level, domain) = domain(machine, balance);
@@ -139,8 +139,8 @@ pub(crate) fn group(machine: &RecordedMachine, state: &State, balance: &Balance)
     })
 }
 
-/// What changed of the inputs of the choice of a queue, while the group was chosen: the state that is known
-/// is that of its end.
+/// The changed inputs of the choice of a queue, during the choice of the group: the known state is that at its
+/// end.
 pub(crate) fn queue(machine: &RecordedMachine, state: &State, balance: &Balance) -> Vec<Moved> {
     let (_, domain) = domain(machine, balance);
     let considered = balance.group.intersect(&balance.cpus);
@@ -179,9 +179,9 @@ fn changed_fields(states: &States, reads: impl Fn(usize) -> u32) -> Vec<Moved> {
     moved
 }
 
-/// What LLCs and domains of asymmetric capacity note: the scan limit, and whether a core is idle. Read by way of each of
-/// their CPUs in turn, the last time before the decision by way of the last of them, and the first time after it by way
-/// of the first.
+/// The data stored with LLCs and domains of asymmetric capacity: the scan limit, and whether a core is idle. They are
+/// read through each of their CPUs in turn. The last reading before the decision is through the last of these CPUs, and
+/// the first reading after it is through the first.
 fn changed_notes(sys: &System, placement: &Placement, ends: &CpuSet) -> Vec<Moved> {
     let mut moved = Vec::new();
     for end in ends.iter() {
@@ -202,7 +202,7 @@ fn changed_notes(sys: &System, placement: &Placement, ends: &CpuSet) -> Vec<Move
             }
         };
         compare("nr_idle_scan", &llc, false, |c| c.nr_idle_scan);
-        // a search for an idle core that fails takes the note back
+        // a failed search for an idle core clears the flag
         compare("has_idle_cores", &llc, true, |c| c.has_idle_cores);
         if sys.asym_present != 0 {
             compare("asym_nr_idle_scan", &asym, false, |c| c.asym_nr_idle_scan);
@@ -231,7 +231,7 @@ fn cores(sys: &System, cpus: &CpuSet) -> CpuSet {
     same(sys, |cpu| cpus.iter().any(|other| sys.cpu[cpu].core == sys.cpu[other].core))
 }
 
-/// Was there a core without a task among these CPUs, before, that the task may use?
+/// Was there a core without a task before the decision, among these CPUs, that the task may use?
 fn has_idle_core(sys: &System, placement: &Placement, cpus: &CpuSet) -> bool {
     cpus.intersect(&placement.allowed).iter().any(|cpu| {
         let core = cores(sys, &CpuSet::single(cpu));

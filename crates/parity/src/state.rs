@@ -21,7 +21,7 @@ pub(crate) mod sd {
     pub(crate) const NUMA: u32 = 1 << 14;
 }
 
-/// A set of CPUs as the policy has it.
+/// A set of CPUs in the policy's form.
 pub(crate) fn mask(set: &CpuSet) -> CpuMask {
     CpuMask { bits: *set.words() }
 }
@@ -29,7 +29,7 @@ pub(crate) fn mask(set: &CpuSet) -> CpuMask {
 // a file has no more levels than the policy
 const _: () = assert!(format::MAX_LEVELS <= MAX_LEVELS && format::MAX_CPUS <= MAX_CPUS);
 
-/// The machine as the policy sees it, and where the recorded state goes.
+/// The machine as the policy sees it, and the places of the recorded state in it.
 pub(crate) struct State {
     pub(crate) sys: System,
     /// For each group of `sys`, the entry of [`States::groups`] that is its state.
@@ -174,7 +174,7 @@ impl State {
         self.sys.asym_present |= u32::from(flags & sd::ASYM_CPUCAPACITY != 0);
     }
 
-    /// Puts the recorded state before a decision in place.
+    /// Loads the recorded state before a decision.
     pub(crate) fn apply(&mut self, states: &States) {
         for (cpu, state) in states.cpus.iter().enumerate() {
             self.apply_cpu(cpu, state);
@@ -193,7 +193,7 @@ impl State {
         }
     }
 
-    /// Puts the state of one CPU in place, and what it says of its caches.
+    /// Loads the state of one CPU, and of its caches.
     pub(crate) fn apply_cpu(&mut self, cpu: usize, state: &CpuState) {
         let rq = &mut self.sys.cpu[cpu];
         rq.nr_running = state.nr_running;
@@ -295,7 +295,7 @@ struct Owners {
 
 impl Owners {
     /// If a level is missing on the CPUs of a group, the group of another level that spans the same CPUs
-    /// has the same capacity; without one, the first entry stands in.
+    /// has the same capacity; if there is none, the first entry is used instead.
     fn of(&self, level: u32, span: &CpuSet) -> usize {
         let same_level = self.of_level.get(&(level, *span));
         same_level.or_else(|| self.of_any.get(span)).copied().unwrap_or(0)

@@ -19,7 +19,7 @@ use coreward_policy::Distance;
 pub struct Changes {
     /// Decisions of the path, as the kernel was set.
     pub decisions: u64,
-    /// Those that the other setting decides otherwise.
+    /// Those that the other setting decides differently.
     pub changed: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Effect {
     migrations: BTreeMap<Distance, Migrations>,
 }
 
-/// A machine with the other setting, and what came of it so far.
+/// A machine with the other setting, and the results so far.
 pub struct WhatIf {
     replay: Replay,
     effect: Effect,
@@ -51,7 +51,7 @@ impl WhatIf {
         WhatIf { replay, effect: Effect::default() }
     }
 
-    /// Takes a decision again whose `outcomes` are those of the setting that the kernel had.
+    /// Repeats a decision; `outcomes` are those with the kernel's setting.
     pub fn count(&mut self, record: &Record, outcomes: &[Outcome]) {
         let (Some(after), Some(outcome)) = (self.replay.decide(record), outcomes.first()) else { return };
         let changes = self.effect.changes.entry(outcome.path).or_default();
@@ -75,7 +75,7 @@ impl WhatIf {
 }
 
 impl Effect {
-    /// Adds what another file gave.
+    /// Adds the results of another file.
     pub fn add(&mut self, other: &Effect) {
         for (path, changes) in &other.changes {
             let sum = self.changes.entry(*path).or_default();

@@ -65,7 +65,7 @@ use coreward_workload::Scale;
 
 use crate::policy::Policy;
 
-/// Runs of a side that may be asked for.
+/// The most runs of a side that may be requested.
 pub const MAX_RUNS: u32 = 1000;
 /// Largest file, in KiB; no experiment comes near it.
 const MAX_KIB: u64 = 1 << 10;
@@ -95,7 +95,7 @@ pub struct Experiment {
     pub(crate) published: Vec<Published>,
 }
 
-/// A text and where it stands, for messages about it.
+/// A text and its place in the file, for messages about it.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) text: String,
@@ -124,7 +124,7 @@ pub(crate) struct Case {
     pub(crate) ablated: bool,
 }
 
-/// A mechanism that is switched off, or changed, to see what it has to do with the result.
+/// A mechanism that is switched off, or changed, to show its effect on the result.
 #[derive(Debug)]
 pub(crate) struct Ablation {
     pub(crate) label: String,
@@ -154,7 +154,7 @@ impl Experiment {
         parse::experiment(path, text)
     }
 
-    /// Leaves out all cases but those of these labels.
+    /// Leaves out all cases except those with these labels.
     ///
     /// # Errors
     /// There is no case of one of them.

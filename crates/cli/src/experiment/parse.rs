@@ -16,7 +16,7 @@ use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S};
 
 /// Variants, cases or ablations of an experiment.
 const MAX_PARTS: usize = 64;
-/// Runs of a side unless something else is said.
+/// The default number of runs of a side.
 const DEFAULT_RUNS: u32 = 5;
 const DEFAULT_SEED: u64 = 1;
 
@@ -60,7 +60,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     })
 }
 
-/// What a side or an ablation changes of a policy.
+/// The changes that a side or an ablation makes to a policy.
 struct Changes<'a> {
     table: &'static str,
     sched_feat: &'a [Spanned<String>],
@@ -251,7 +251,7 @@ fn labels(cases: &[RawCase]) -> Vec<&str> {
     cases.iter().map(|case| case.label.get_ref().as_str()).collect()
 }
 
-/// That there is no case of that name, and which there are.
+/// The message that there is no case of that name, which lists the existing ones.
 pub(super) fn unknown_case(name: &str, cases: &[&str]) -> String {
     match cases {
         [] => format!("unknown case `{name}`, the experiment has no cases"),

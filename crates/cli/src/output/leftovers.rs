@@ -20,7 +20,7 @@ fn names() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 pub(super) struct TemporaryName(Option<PathBuf>);
 
 impl TemporaryName {
-    /// Makes a file beside `path` under a name that there was not yet.
+    /// Creates a file beside `path` under a new name.
     pub(super) fn make<T>(
         path: &Path,
         make: impl FnMut(&Path) -> io::Result<T>,
@@ -30,7 +30,7 @@ impl TemporaryName {
         prefix.push(path.file_name().unwrap_or_default());
         prefix.push(".");
         let directory = path.parent().unwrap_or(path);
-        // the set is locked meanwhile: a signal finds the name in it if the file is there
+        // the set is locked meanwhile, so a signal finds the name in it if the file exists
         let mut names = names();
         let made = tempfile::Builder::new().prefix(&prefix).make_in(directory, make)?;
         let (made, name) = made.into_parts();
@@ -39,7 +39,7 @@ impl TemporaryName {
         Ok((TemporaryName(Some(name)), made))
     }
 
-    /// Gives the file its final name, which may be that of another until now.
+    /// Gives the file its final name, replacing any file that has it.
     pub(super) fn rename(mut self, path: &Path) -> io::Result<()> {
         self.end(|name| fs::rename(name, path))
     }
@@ -61,7 +61,7 @@ impl Drop for TemporaryName {
     }
 }
 
-/// Has a thread wait for the signals that would end the process, remove the files, and end it then.
+/// Starts a thread that waits for the signals that would end the process, removes the files, and then ends it.
 fn watch_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -72,7 +72,7 @@ fn watch_signals() {
         let Ok(mut signals) = Signals::new(signals) else { return };
         thread::spawn(move || {
             for signal in signals.forever() {
-                // never unlocked again: no file is made any more
+                // never unlocked again, so that no further file is created
                 let names = names();
                 for name in &*names {
                     let _ = fs::remove_file(name);

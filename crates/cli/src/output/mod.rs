@@ -57,12 +57,12 @@ impl Outputs {
 struct Place {
     /// No link, and in a directory without one.
     path: PathBuf,
-    /// Of the file that is there.
+    /// The metadata of the existing file.
     existing: Option<Metadata>,
 }
 
 impl Place {
-    /// `None` if what is there is written as it is: no regular file, or one that this process was given open.
+    /// `None` if the target is written to directly: it is not a regular file, or this process was given it open.
     fn of(target: &Path) -> Result<Option<Place>> {
         let existing = match fs::metadata(target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -82,7 +82,7 @@ impl Place {
                 return Ok(None);
             }
             path = directory.join(name);
-            // a link to nothing is followed too: that ends, or there would be no metadata to find missing
+            // a dangling link is followed, too; that ends, otherwise the metadata would not be missing
             match fs::read_link(&path) {
                 Ok(link) => path = directory.join(link),
                 Err(_) => return Ok(Some(Place { path, existing })),
@@ -126,7 +126,7 @@ pub(crate) struct OutputFile {
 
 /// What finishing the file does.
 enum End {
-    /// Nothing: it was written as it is.
+    /// Nothing: it was written to directly.
     Written,
     /// Gives it its name.
     Name { path: PathBuf, replaces: bool },
@@ -157,7 +157,7 @@ impl End {
         match self {
             End::Written => Ok(()),
             End::Name { path, replaces: false } => match link(file, &path) {
-                // somebody else was faster
+                // another process was faster
                 Err(Errno::EXIST) => replace(file, path),
                 linked => Ok(linked?),
             },
@@ -177,7 +177,7 @@ impl Write for OutputFile {
     }
 }
 
-/// Opens what is no regular file, or was given to this process open.
+/// Opens a target that is not a regular file, or that this process was given open.
 fn as_it_is(target: &Path) -> io::Result<File> {
     match standard(&fs::metadata(target)?)? {
         Some(file) => Ok(file),
@@ -230,12 +230,12 @@ fn is_unsupported(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL))
 }
 
-/// Gives a file without a name one that there is not yet.
+/// Gives a file without a name a new one.
 fn link(file: &File, path: &Path) -> rustix::io::Result<()> {
     linkat(CWD, format!("{OWN_FILES}/{}", file.as_raw_fd()), CWD, path, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// Gives a file without a name one that there may be: a link cannot replace, a change of name can.
+/// Gives a file without a name one that may exist: a link cannot replace a file, but a rename can.
 fn replace(file: &File, path: PathBuf) -> io::Result<()> {
     let (name, ()) = TemporaryName::make(&path, |name| Ok(link(file, name)?))?;
     name.rename(&path)

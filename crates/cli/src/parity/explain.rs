@@ -18,7 +18,7 @@ use crate::cli;
 use crate::explain::notes;
 use crate::output;
 
-/// One step: a heading and what belongs to it.
+/// One step: a heading and its lines.
 #[derive(Serialize)]
 struct Step {
     step: String,

@@ -14,7 +14,7 @@ use super::settings::{Change, Input, Settings};
 use crate::cli;
 use crate::output;
 
-/// What came of one file.
+/// The results of one file.
 struct FileReport {
     file: String,
     release: String,

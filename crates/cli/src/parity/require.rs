@@ -28,8 +28,8 @@ impl FromStr for Requirement {
     }
 }
 
-/// Stable decisions from which on a path has to reach what its class has to reach: what is wrong on one path would
-/// drown in its class.
+/// With this many stable decisions, a path has to reach the requirement of its class. Otherwise, errors on one path
+/// would be lost among the decisions of its class.
 const PATH_DECISIONS: u64 = 500;
 
 /// A requirement is not met.
@@ -44,7 +44,7 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// Are all requirements met, on each kernel for itself? A class without a stable decision meets none.
+/// Are all requirements met on every kernel separately? A class without a stable decision meets none.
 ///
 /// # Errors
 /// [`Unmet`], which names all that are not.
@@ -60,7 +60,7 @@ pub(crate) fn check(requirements: &[Requirement], kernels: &BTreeMap<&str, Summa
 }
 
 impl Requirement {
-    /// What `summary` lacks: the class, and its paths.
+    /// The requirements that `summary` misses: the class, and its paths.
     fn unmet(&self, summary: &Summary) -> Vec<String> {
         let Requirement { class, percent } = *self;
         let lacks = |name: &str, tally: &Tally| {

@@ -8,7 +8,7 @@ use coreward_policy::{Changes, PolicySettings, Profile};
 
 use crate::cli;
 
-/// A file that is open, and the policy as its kernel was set.
+/// An open file, and the policy with the settings of its kernel.
 pub(crate) struct Input {
     pub(crate) reader: Reader<std::io::BufReader<std::fs::File>>,
     pub(crate) replay: Replay,
@@ -24,7 +24,7 @@ impl Input {
     }
 }
 
-/// How the policy is set, and the kernel that it stands for.
+/// The settings of the policy, and the kernel that it represents.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) profile: Profile,

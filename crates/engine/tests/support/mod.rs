@@ -45,7 +45,7 @@ impl Trace for Log {
     }
 }
 
-/// FNV-1a of all events, each as a row of numbers: the same on every host.
+/// FNV-1a of all events, each as a row of numbers: the same on every machine.
 pub(crate) fn hash(events: &[Event]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |row: &[i64]| {

@@ -7,7 +7,7 @@ use crate::ablation::{self, delta};
 use crate::markdown::{escape, table};
 use crate::stats::Statistic;
 
-/// The page. Nothing in it depends on the host or the time of day.
+/// The page. Nothing in it depends on the local machine or the time of day.
 pub fn render(fidelity: &Fidelity) -> String {
     let mut out = String::from("# Published and simulated changes\n\n");
     out.push_str("`coreward fidelity` wrote this page (`make fidelity`); changes by hand are lost.\n\n");

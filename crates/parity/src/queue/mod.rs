@@ -47,11 +47,11 @@ impl Default for QueueRules {
 pub(crate) struct Answer {
     pub(crate) kernel: Choice,
     pub(crate) policy: Choice,
-    /// Why the policy did so.
+    /// The policy's reason.
     pub(crate) reason: &'static str,
 }
 
-/// Takes a step again. None if nothing of it can be compared.
+/// Repeats a step. None if nothing of it can be compared.
 pub(crate) fn compare(
     rules: &QueueRules,
     kernel: Kernel,
@@ -98,7 +98,7 @@ fn relation(policy: &Choice, kernel: &Choice) -> &'static str {
     }
 }
 
-/// What may have been another thing than what the file says. Everything happens under the queue's lock; these are the exceptions.
+/// Inputs that may differ from what the file says. Everything happens under the queue's lock; these are the exceptions.
 fn moved(kernel: Kernel, step: &Step) -> Vec<Moved> {
     let head = &step.head;
     let field = |field, before, after| Moved { cpu: head.cpu as usize, field, before, after };

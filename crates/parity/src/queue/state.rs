@@ -9,7 +9,7 @@ use crate::format::{self, EntityState, FairRqState};
 use crate::host::Host;
 use crate::record::Step;
 
-/// Where the numbers and fields of kernels differ in their meaning.
+/// Differences between kernels in the meaning of numbers and fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     /// Tasks of groups stand in the CPU's own queue, and weights are as fine there as in the kernel (7.3).
@@ -34,12 +34,12 @@ impl Kernel {
         argument & if self.renumbered { 0x8_0000 } else { 0x80 } != 0
     }
 
-    /// Is the entity that is placed counted among those of the queue already?
+    /// Is the entity that is being placed already in the counts of the queue?
     pub(crate) fn is_counted(self, argument: u32) -> bool {
         self.flat && argument & 0x20_0000 != 0
     }
 
-    /// May a dequeue be delayed that has these flags, if its task sleeps?
+    /// May a dequeue with these flags be delayed if its task sleeps?
     pub(crate) fn may_delay(self, argument: u32) -> bool {
         argument & if self.renumbered { 0x3_0000 } else { 0x810 } == 0
     }
@@ -59,8 +59,8 @@ impl Kernel {
         weight.min(u32::MAX.into()) as u32
     }
 
-    /// Up to where an entity is protected while it runs: until there was a field for it, the deadline
-    /// that it was picked with stood where its lag does.
+    /// The end of the running entity's protection. Before there was a field for it, the deadline with
+    /// which the entity was picked was in the place of its lag.
     pub(crate) fn vprot(self, entity: &EntityState) -> i64 {
         if self.has_vprot { entity.vprot } else { entity.vlag }
     }

@@ -16,7 +16,7 @@ use crate::replay::Choice;
 
 const DEQUEUE_SLEEP: u32 = 1;
 
-/// One step, and the policy that takes it again.
+/// One step, and the policy that repeats it.
 pub(super) struct Side<'a> {
     pub(super) rules: &'a QueueRules,
     pub(super) kernel: Kernel,
@@ -53,7 +53,7 @@ impl Side<'_> {
         i64::from(self.head().flags & (STEP_RESCHED | STEP_RESCHED_LAZY) != 0)
     }
 
-    /// What the policy made of an entity, against what the kernel made of it.
+    /// Compares the policy's result for an entity with the kernel's.
     fn entities(&self, policy: &Entity, kernel: &EntityState) -> [Values; 2] {
         let kernel = Entity { flags: flags(kernel.flags), ..self.kernel.entity(kernel) };
         [policy, &kernel].map(|e| {
@@ -198,7 +198,7 @@ impl Side<'_> {
         values
     }
 
-    /// The entity that would be picked, if it is asleep: where the pick then completes its dequeue.
+    /// The entity that would be picked, if it is asleep and the pick then completes its dequeue.
     fn picked_delayed(&self, decision: &QueueDecision, waiting: &[Waiting]) -> Option<usize> {
         let i = usize::try_from(decision.picked).ok().filter(|_| self.has(Feature::WAKEUP_PICK))?;
         let picked = recorded_id(waiting.get(i)?.id);
