@@ -100,7 +100,7 @@ def _dtc(*arguments: str, given: bytes) -> bytes:
     try:
         done = subprocess.run(["dtc", "-q", *arguments], input=given, capture_output=True, check=False)
     except OSError as error:
-        raise CannotBuild("there is no dtc on this host: run 'scripts/setup.sh vm'") from error
+        raise CannotBuild("there is no dtc on this machine: run 'scripts/setup.sh vm'") from error
     if done.returncode:
         raise CannotBuild(f"dtc refuses the device tree: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout

@@ -108,7 +108,7 @@ class Libraries:
         )
         found = next((place for place in places if self._fits(place)), None)
         if not found:
-            raise CannotBuild(f"{path} needs the library {name} for {self.arch}, which is not on this host")
+            raise CannotBuild(f"{path} needs the library {name} for {self.arch}, which this machine does not have")
         return found
 
     def interpreter(self, elf: Elf, path: Path) -> Path:
@@ -117,5 +117,5 @@ class Libraries:
         names += [entry / Path(str(elf.interpreter)).name for entry in self._usual]
         found = next((name for name in names if name.is_file()), None)
         if not found:
-            raise CannotBuild(f"{path} needs the loader {elf.interpreter}, which is not on this host")
+            raise CannotBuild(f"{path} needs the loader {elf.interpreter}, which this machine does not have")
         return found

@@ -274,7 +274,7 @@ def _partial(files: Files) -> list[str]:
     coreward counts of hackbench in each class."""
     found = []
     if files["classes"].split() != ["1", "0", "1"]:
-        found.append(f"who is of sched_ext's class is {files['classes'].split()}, not 1 0 1")
+        found.append(f"the tasks in sched_ext's class are {files['classes'].split()}, not 1 0 1")
     placed = [_metrics(files[f"metrics.{n}"])["coreward_placements_total"] for n in (2, 3, 4)]
     other, ext = placed[1] - placed[0], placed[2] - placed[1]
     if other or ext < LEAST:

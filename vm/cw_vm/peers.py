@@ -14,7 +14,7 @@ from .errors import CannotBuild
 # scx_bpf_cpu_rq any more.
 VERSIONS = {"scx_bpfland": "1.1.4", "scx_cosmos": "1.1.7", "scx_rusty": "1.1.4", "scx_lavd": "1.1.4"}
 
-# Others may need this host's CPUs: builds take minutes, and nobody waits for them alone.
+# Others may need this machine's CPUs: builds take minutes, and nobody waits only for them.
 _NICENESS = "10"
 
 
@@ -33,7 +33,7 @@ def _clang() -> str:
     named = os.environ.get("BPF_CLANG")
     found = named or next((name for name in ("clang-19", "clang") if shutil.which(name)), None)
     if not found:
-        raise CannotBuild("there is no clang on this host: run 'scripts/setup.sh bench-live'")
+        raise CannotBuild("there is no clang on this machine: run 'scripts/setup.sh bench-live'")
     return found
 
 

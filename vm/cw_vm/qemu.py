@@ -59,7 +59,7 @@ def program(arch: str) -> str:
     try:
         text = subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise CannotBuild(f"there is no {name} on this host: run 'scripts/setup.sh vm'") from error
+        raise CannotBuild(f"there is no {name} on this machine: run 'scripts/setup.sh vm'") from error
     version = re.search(r"version (\d+)\.(\d+)", text)
     if not version or int(version[1]) < _QEMU_MAJOR:
         found = version[0].split()[1] if version else "unknown"

@@ -28,7 +28,7 @@ _COMMAND_LINE_X86 = "tsc=reliable no_timer_check"
 
 @dataclass(frozen=True)
 class Options:
-    """What a guest is to be."""
+    """The description of a guest."""
 
     kernel: str
     machine: str
@@ -40,7 +40,7 @@ class Options:
     timeout: float = 600
     accel: str = "auto"
     instruction_ns: int | None = None
-    """What an instruction takes on the clock of an emulated guest; None is the host's clock."""
+    """The ns that an instruction takes on the clock of an emulated guest; None is the host's clock."""
     copies: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     out: Path | None = None
@@ -64,28 +64,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--arch",
         choices=("amd64", "arm64"),
-        help="the guest's architecture [default: what the machine is of]",
+        help="the guest's architecture [default: that of the machine]",
     )
-    add("--memory", type=positive, metavar="MIB", help="the guest's memory [default: by its CPUs]")
+    add("--memory", type=positive, metavar="MIB", help="the guest's memory [default: depends on its CPUs]")
     add(
         "--timeout",
         type=positive,
         default=600,
         metavar="S",
-        help="seconds that the command may take [default: 600]",
+        help="limit for the command, in seconds [default: 600]",
     )
     add(
         "--boot-timeout",
         type=positive,
         default=300,
         metavar="S",
-        help="seconds until it must have started [default: 300]",
+        help="limit until the command starts, in seconds [default: 300]",
     )
     add(
         "--accel",
         choices=("auto", "kvm", "tcg-multi", "tcg-single"),
         default="auto",
-        help="[default: KVM if it works, else TCG with one thread for all CPUs]",
+        help="[default: KVM if it works, otherwise TCG with one thread for all CPUs]",
     )
     add(
         "--instruction-ns",
@@ -93,21 +93,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=(1, 2, 4, 8, 16, 32),
         metavar="N",
         help="let the clock of an emulated guest count instructions, of N ns each (a power of 2 up to 32): "
-        "times do not depend on the host then",
+        "times then do not depend on other load",
     )
     add(
         "--copy-in",
         action="append",
         default=[],
         metavar="PATH[:GUEST]",
-        help="a file, or a directory with all below it, for the guest, at the same path or another",
+        help="a file or a directory tree to copy into the guest, to the same path or another",
     )
     add(
         "--package",
         action="append",
         default=[],
         metavar="NAME",
-        help="a Debian package, fetched for the guest, whose programs the command names",
+        help="a Debian package to fetch for the guest, whose programs the command uses",
     )
     add("--refresh", action="store_true", help="look for a newer kernel of the series")
 

@@ -68,7 +68,7 @@ def _files() -> Iterator[Path]:
         shell = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise CannotBuild(
-            "kernels come as Debian packages, and this host has no apt to fetch them"
+            "kernels come as Debian packages, and this machine has no apt to fetch them"
         ) from error
     where = dict(word.split("=", 1) for word in shlex.split(shell))
     yield Path(where.get("LIST", "/etc/apt/sources.list"))
@@ -92,7 +92,7 @@ def debian() -> Source:
         for source in parse(path.read_text(encoding="utf-8", errors="replace")):
             if source.suite in names and re.search(r"/debian$", source.uri):
                 return Source(source.uri, source.suite, source.signed_by or DEBIAN_KEYRING)
-    raise CannotBuild(f"none of this host's package sources is a Debian archive with the suite {_codename()}")
+    raise CannotBuild(f"none of this machine's package sources is a Debian archive with the suite {_codename()}")
 
 
 def stanza(suites: list[str], architectures: str = "") -> str:
