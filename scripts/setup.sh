@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Sees that the tools are there that a purpose needs:
+# Makes sure that the tools for a purpose are installed:
 #   setup.sh build    building coreward
-#   setup.sh check    all tests, a short run of kernels under QEMU included
+#   setup.sh check    all tests, including a short run of kernels under QEMU
 #   setup.sh bindings  generating the Rust side of policy/
 #   setup.sh record   building the recorder of decisions
 #   setup.sh live     building the sched_ext scheduler
 #   setup.sh vm       booting kernels under QEMU
 #   setup.sh parity   recording kernels under all loads, on x86-64 and arm64
 #   setup.sh bench-live  building published schedulers, and running them and coreward's in guests
-# On Debian, root gets what is missing installed; everybody else is told what it is.
+# On Debian as root, it installs what is missing. Otherwise it names what is missing.
 set -eu
 
 # The rust-version of Cargo.toml.
@@ -40,7 +40,7 @@ have_libc_headers() {
 
 have_clang() { have clang-19 || have clang; }
 
-# Does this version ("1.85.0") do?
+# Is this version ("1.85.0") sufficient?
 recent_rust() {
 	major=${1%%.*}
 	rest=${1#*.}
@@ -165,8 +165,8 @@ stop() {
 # The version of Debian's package that would be installed.
 candidate() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p'; }
 
-# Installs QEMU; from the backports of this release, and leaving the machine's sources as they
-# are, if the release's own is too old.
+# Installs QEMU. If the release's own is too old, it takes the one from the release's backports,
+# without changing the machine's package sources.
 install_qemu() {
 	version=$(candidate "$1" | sed 's/^[0-9]*://; s/[^0-9].*//')
 	if [ "${version:-0}" -ge "$QEMU_MAJOR" ]; then
