@@ -156,23 +156,23 @@ mod tests {
     const GOLDEN: &str = r#"# HELP coreward_placements Tasks that were placed, by reason
 # TYPE coreward_placements counter
 coreward_placements_total{reason="IDLE_CPU"} 4
-# HELP coreward_cpus_scanned CPUs whose state placements read in scans
+# HELP coreward_cpus_scanned CPUs whose state was read by scans for placements
 # TYPE coreward_cpus_scanned counter
 coreward_cpus_scanned_total 7
-# HELP coreward_direct_dispatches Tasks that went straight to a CPU
+# HELP coreward_direct_dispatches Tasks dispatched directly to a CPU
 # TYPE coreward_direct_dispatches counter
 coreward_direct_dispatches_total 0
-# HELP coreward_enqueues Tasks that had to wait in the queue of a CPU
+# HELP coreward_enqueues Tasks queued to wait for a CPU
 # TYPE coreward_enqueues counter
 coreward_enqueues_total 0
-# HELP coreward_preemptions Of these, how many had it switch at once
+# HELP coreward_preemptions Tasks that made the CPU reschedule when they were queued
 # TYPE coreward_preemptions counter
 coreward_preemptions_total 0
-# HELP coreward_pulled_tasks Tasks that balancing moved: newidle, by CPUs that ran out of work
+# HELP coreward_pulled_tasks Tasks moved by balancing; newidle: by CPUs that ran out of work
 # TYPE coreward_pulled_tasks counter
 coreward_pulled_tasks_total{by="newidle"} 0
 coreward_pulled_tasks_total{by="balance"} 0
-# HELP coreward_migrations Tasks that ran on another CPU than before, by how far that is
+# HELP coreward_migrations Tasks that ran on another CPU than before, by distance
 # TYPE coreward_migrations counter
 coreward_migrations_total{distance="core"} 0
 coreward_migrations_total{distance="llc"} 5
