@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs every fuzz target for its share of SECONDS (600). Stops at the first input that crashes a
-# reader, takes it longer than 10 s or more than 512 MiB, and leaves it in fuzz/artifacts.
+# reader or takes more than 10 s or 512 MiB, and leaves that input in fuzz/artifacts.
 set -eu
 
 cd "$(dirname "$0")"
@@ -16,16 +16,16 @@ esac
 command -v c++ >/dev/null || { echo "fuzz: a C++ compiler (c++) is missing: libFuzzer is built with it" >&2; exit 1; }
 command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 
-# Coverage needs an unstable compiler option, which a stable compiler takes with this.
+# Coverage needs an unstable compiler option, which a stable compiler accepts with this variable.
 export RUSTC_BOOTSTRAP=1
 # The readers are safe Rust: AddressSanitizer would find little, and take time and memory.
 build="--sanitizer none --fuzz-dir ."
-# The readers stand on the crates that the program is built with.
+# The readers use the same versions of crates as the program.
 [ Cargo.lock -nt ../Cargo.lock ] || cp ../Cargo.lock Cargo.lock
 # shellcheck disable=SC2086 # options are words
 cargo fuzz build $build
 
-# Seeds of its own, and those that are elsewhere in the repository.
+# The target's own seeds, and those elsewhere in the repository.
 seeds() {
 	[ ! -d "seeds/$1" ] || echo "seeds/$1"
 	case $1 in

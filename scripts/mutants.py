@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes the small changes of policy/tests/mutants.toml, one after the other, in a copy of the tree, and
-tells which of them the policy's tests notice, and with --captures which the gates of parity do. Ends with
-status 1 if one that is not equivalent goes unnoticed by both."""
+reports which of them the policy's tests detect, and with --captures which the gates of parity detect. Exits
+with status 1 if neither detects one that is not equivalent."""
 
 import argparse
 import os

@@ -1,6 +1,6 @@
-//! Capture files: what is read is decided again, and written as it was.
+//! Capture files: the decisions that are read are repeated, and written again unchanged.
 //!
-//! Checksums are put right first, for otherwise nothing but them would be tested.
+//! Checksums are corrected first, because otherwise nothing else would be tested.
 #![no_main]
 
 use coreward_parity::{Reader, Replay, Writer};

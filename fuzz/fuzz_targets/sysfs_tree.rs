@@ -1,5 +1,5 @@
-//! Sysfs trees. The input is what `grep -r . devices/system` prints: a line `PATH:CONTENT` for each
-//! line of each file.
+//! Sysfs trees. The input has the form of the output of `grep -r . devices/system`: a line
+//! `PATH:CONTENT` for each line of each file.
 #![no_main]
 
 use std::fs::{self, OpenOptions};

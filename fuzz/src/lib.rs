@@ -1,4 +1,4 @@
-//! What the fuzz targets have in common: what must hold of every machine that a reader accepts.
+//! The common part of the fuzz targets: the properties of every machine that a reader accepts.
 
 use coreward_machine::{
     CpuSet, DomainOptions, KernelStyle, Machine, RelaxSemantics, Topology, render_domains,
