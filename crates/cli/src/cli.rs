@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Fidelity(Fidelity),
     /// Print the first decisions of a run, with the reason for each
     Explain(Explain),
+    /// Measure what things cost on this machine
+    Calibrate(Calibrate),
     /// Compare recorded decisions of a kernel with the policy's
     Parity(Parity),
     /// Run a command and record what the kernel decides while it runs
@@ -294,6 +296,16 @@ pub(crate) struct Explain {
     /// Number of decisions to print
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = within(1u32..=1_000_000))]
     pub(crate) first: u32,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Calibrate {
+    /// Write a machine file: this machine as sysfs shows it, with the costs that were measured [default: none]
+    #[arg(short, long, value_name = "F.toml")]
+    pub(crate) out: Option<PathBuf>,
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,7 @@
 //! Every error is one line, `coreward: …`, and exit status 2 (1 if a requirement is not met). Files are written
 //! completely or not at all ([`mod@output`]).
 
+mod calibrate;
 mod cli;
 mod compare;
 mod domains;
@@ -66,6 +67,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Compare(args) => compare::run(&args, out),
         Command::Fidelity(args) => fidelity::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Calibrate(args) => calibrate::run(&args, out),
         Command::Parity(args) => parity::run(&args, out),
         Command::Record(args) => record::run(&args),
         Command::Live(args) => live::run("live", &args),

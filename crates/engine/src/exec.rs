@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 /// Cache lines of a channel that every operation on it writes: the lock with the
 /// ring's indices, the wait queue heads, and the buffer's descriptor (fs/pipe.c:
 /// struct pipe_inode_info and pipe_buffer; net/unix: the socket's queue and lock).
-const CHANNEL_LINES: u64 = 3;
+pub const CHANNEL_LINES: u64 = 3;
 
 /// What an op moves, and through which channel.
 #[derive(Clone, Copy)]

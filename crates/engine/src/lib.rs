@@ -37,5 +37,7 @@ mod timeline;
 mod trace;
 mod wakeup;
 
+pub use exec::CHANNEL_LINES;
 pub use sim::{Outcome, Settings, SimError, Simulation};
 pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, NoTrace, Trace};
+pub use wakeup::{RQ_LINES, TASK_LINES};

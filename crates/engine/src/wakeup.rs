@@ -12,11 +12,11 @@ use coreward_policy::{Decision, Feature, Placement, System};
 /// Cache lines of a task that a wakeup reads and writes: state, on_cpu with the wake list
 /// entry, pi_lock, cpus_ptr, the wakee statistics, and its sched_entity with its averages (two).
 /// assumption: counted from the layout of struct task_struct, include/linux/sched.h.
-const TASK_LINES: u64 = 7;
+pub const TASK_LINES: u64 = 7;
 /// Cache lines of a runqueue that queueing a task writes: lock, counters, clock, the fair
 /// queue's counters, its tree and its averages.
 /// assumption: counted from the layout of struct rq and cfs_rq, kernel/sched/sched.h.
-const RQ_LINES: u64 = 6;
+pub const RQ_LINES: u64 = 6;
 /// Cache lines that a scan reads of each CPU, and that the CPU has modified: nr_running,
 /// and curr (available_idle_cpu, kernel/sched/syscalls.c).
 const SCAN_LINES: u64 = 2;
@@ -187,13 +187,14 @@ impl Simulation<'_> {
 
     /// Interrupts `target`; an idle CPU that polls only needs its flag written.
     pub(crate) fn send_ipi(&mut self, target: usize, cpu: usize) {
+        let sent = self.local_now(cpu);
         let flight = if self.polls(target) {
             self.distances.transfer(cpu, target)
         } else {
             self.charge_work(cpu, self.costs.ipi_send_ns);
             self.costs.ipi_deliver_ns
         };
-        let at = self.local_now(cpu) + flight;
+        let at = sent + flight;
         let c = &mut self.cpus[target];
         c.ipi_at = c.ipi_at.min(at);
         self.reprogram(target);

@@ -1,0 +1,115 @@
+//! Operations in the kernel that block nobody: system calls, pipes, sockets, copies.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+
+use crate::sample::Sample;
+use crate::thread::elapsed_ns;
+
+/// Batches of each measurement.
+const BATCHES: usize = 200;
+/// Messages in a batch: they fit into a pipe and into a socket's buffer.
+const MESSAGES: usize = 100;
+
+/// `getppid()`: into the kernel and out of it.
+pub(crate) fn system_call() -> Sample {
+    const CALLS: usize = 500;
+    Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..CALLS {
+                std::hint::black_box(rustix::process::getppid());
+            }
+        });
+        ns / CALLS as f64
+    })
+}
+
+/// `sched_yield()` of the only task of a CPU: a system call and a pass through the scheduler.
+pub(crate) fn yield_alone() -> Sample {
+    const CALLS: usize = 500;
+    Sample::repeat(BATCHES, || {
+        elapsed_ns(|| (0..CALLS).for_each(|_| rustix::thread::sched_yield())) / CALLS as f64
+    })
+}
+
+/// A write or read of `bytes` on a pipe by its only user: messages are written until there are
+/// [`MESSAGES`], then read, as benchmarks do that have a buffer between two tasks.
+pub(crate) fn pipe(bytes: usize) -> io::Result<Sample> {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut buffer = vec![0; bytes];
+    let messages = MESSAGES.min(60_000 / bytes.next_power_of_two());
+    Ok(Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..messages {
+                rustix::io::write(&writer, &buffer).expect("the pipe has room");
+            }
+            for _ in 0..messages {
+                rustix::io::read(&reader, &mut buffer).expect("the pipe holds a message");
+            }
+        });
+        ns / (2 * messages) as f64
+    }))
+}
+
+/// The same on a pair of local stream sockets.
+pub(crate) fn socket(bytes: usize) -> io::Result<Sample> {
+    let (mut sender, mut receiver) = UnixStream::pair()?;
+    let mut buffer = vec![0; bytes];
+    Ok(Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..MESSAGES {
+                sender.write_all(&buffer).expect("the socket has room");
+            }
+            for _ in 0..MESSAGES {
+                receiver.read_exact(&mut buffer).expect("the socket holds a message");
+            }
+        });
+        ns / (2 * MESSAGES) as f64
+    }))
+}
+
+/// A byte there and received, over TCP on the loopback interface.
+pub(crate) fn tcp() -> io::Result<Sample> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let sender = TcpStream::connect(listener.local_addr()?)?;
+    sender.set_nodelay(true)?;
+    let (receiver, _) = listener.accept()?;
+    Ok(one_by_one(sender, receiver))
+}
+
+/// A byte there and received, over a pair of local stream sockets.
+pub(crate) fn unix() -> io::Result<Sample> {
+    let (sender, receiver) = UnixStream::pair()?;
+    Ok(one_by_one(sender, receiver))
+}
+
+fn one_by_one(mut sender: impl Write, mut receiver: impl Read) -> Sample {
+    let mut byte = [0];
+    Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..MESSAGES {
+                sender.write_all(&byte).expect("the socket has room");
+                receiver.read_exact(&mut byte).expect("the byte has arrived");
+            }
+        });
+        ns / MESSAGES as f64
+    })
+}
+
+/// A byte there and received, over UDP on the loopback interface.
+pub(crate) fn udp() -> io::Result<Sample> {
+    let receiver = UdpSocket::bind("127.0.0.1:0")?;
+    let sender = UdpSocket::bind("127.0.0.1:0")?;
+    sender.connect(receiver.local_addr()?)?;
+    let mut byte = [0];
+    Ok(Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..MESSAGES {
+                sender.send(&byte).expect("loopback takes it");
+                receiver.recv(&mut byte).expect("the byte has arrived");
+            }
+        });
+        ns / MESSAGES as f64
+    }))
+}

@@ -1,0 +1,379 @@
+//! What things cost on the machine that this runs on.
+//!
+//! [`calibrate`] measures, on some of the CPUs that the process may use, what the simulator takes for the costs of a
+//! machine ([`coreward_machine::Costs`]). Costs that come together are measured together and told apart by
+//! subtraction, so that nothing is counted twice: a write to a pipe contains a system call, and a wakeup contains the
+//! write that causes it. Every time is the median of many short batches: what else the machine does now and then
+//! does not move it. What cannot be measured here stays what it was.
+
+mod kernel;
+mod local;
+mod memory;
+mod process;
+mod remote;
+mod sample;
+mod thread;
+mod tick;
+
+use std::io;
+use std::time::Duration;
+
+use coreward_engine::{CHANNEL_LINES, RQ_LINES, TASK_LINES};
+use coreward_machine::{Costs, IdleState, Machine};
+
+pub use sample::Sample;
+
+/// Largest buffer that is walked for the latency of memory, in bytes.
+const WALK_BYTES: u64 = 512 << 20;
+
+/// How long CPUs have been idle before they are woken, in us.
+const IDLE_US: [u64; 11] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
+
+/// An idle time belongs to the next state if waking takes that much longer than in the state before.
+const DEEPER: f64 = 1.5;
+
+/// One cost, as measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Name of the cost.
+    pub name: &'static str,
+    /// Its value, in the unit of the cost.
+    pub sample: Sample,
+    /// How it was measured.
+    pub how: &'static str,
+}
+
+/// What a calibration found.
+#[derive(Clone, Debug, Default)]
+pub struct Calibration {
+    /// Costs, in the order in which they were measured.
+    pub costs: Vec<Measured>,
+    /// Idle states as they were met, shallowest first; empty if there is only one CPU.
+    pub idle_states: Vec<IdleState>,
+    /// Ticks a second, if they could be seen.
+    pub hz: Option<u32>,
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrateError {
+    /// The kernel refuses what a measurement needs.
+    #[error("cannot measure {what}: {source}")]
+    Refused {
+        /// What was to be measured.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Measures the machine that this runs on, which `machine` describes. `progress` is told what comes next.
+///
+/// # Errors
+/// The kernel refuses a pipe, a socket, a thread, or a CPU that the process asks for.
+pub fn calibrate(machine: &Machine, mut progress: impl FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    let cpus = Pairs::of(machine, thread::is_allowed);
+    let mut found = Calibration::default();
+    progress("system calls, pipes and sockets");
+    thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
+    let calls = found.calls()?;
+    progress("switches and wakeups");
+    let local = found.local(cpus.first, &calls)?;
+    progress("threads and processes");
+    found.processes()?;
+    progress("the tick");
+    found.tick(cpus.first)?;
+    progress("caches and memory");
+    let near = found.memory(machine, &cpus)?;
+    if let (Some(other), Some(transfer)) = (cpus.other, near) {
+        progress("interrupts and idle CPUs");
+        found.remote((cpus.first, other), transfer, &calls, &local, machine)?;
+    }
+    Ok(found)
+}
+
+impl Calibration {
+    /// The machine with what was measured; each figure says how and when.
+    pub fn apply(&self, machine: &mut Machine, when: &str) {
+        for cost in &self.costs {
+            let field = Costs::field(cost.name).expect("only costs of the table are measured");
+            let value = (cost.sample.ns.round() as u64).clamp(field.min, field.max);
+            machine.costs.set(cost.name, value).expect("it is in the range of the cost");
+            let source = format!(
+                "measured: {}; median {:.0}, middle half within {:.0}; {when}",
+                cost.how, cost.sample.ns, cost.sample.spread_ns
+            );
+            machine.sources.insert(format!("costs.{}", cost.name), source);
+        }
+        if !self.idle_states.is_empty() {
+            machine.idle_states = self.idle_states.clone();
+            machine
+                .idle_states
+                .iter_mut()
+                .for_each(|state| state.source = format!("{}; {when}", state.source));
+        }
+        if let Some(hz) = self.hz {
+            machine.hz = hz;
+            machine
+                .sources
+                .insert("hz".to_owned(), format!("measured: interruptions of a busy task; {when}"));
+        }
+    }
+
+    fn cost(&mut self, name: &'static str, sample: Sample, how: &'static str) {
+        self.costs.push(Measured { name, sample, how });
+    }
+
+    fn calls(&mut self) -> Result<Calls, CalibrateError> {
+        let syscall = kernel::system_call();
+        self.cost("syscall_ns", syscall, "getppid()");
+        let pick = kernel::yield_alone().without(syscall);
+        self.cost("pick_next_ns", pick, "sched_yield() alone on its CPU, less getppid()");
+        let (small, large) = (100, 1000);
+        let pipe = |bytes| kernel::pipe(bytes).map_err(refused("pipes"));
+        let (short, long) = (pipe(small)?, pipe(large)?);
+        let per_byte = long.without(short).map(1.0 / (large - small) as f64);
+        self.cost("copy_ns_per_kib", per_byte.map(1024.0), "pipe messages of 1000 bytes less those of 100");
+        let pipe_op = short.without(syscall).without(per_byte.map(small as f64));
+        self.cost(
+            "pipe_op_ns",
+            pipe_op,
+            "100 writes, then 100 reads of 100 bytes, less system calls and copies",
+        );
+        let socket = |sample: io::Result<Sample>| sample.map_err(refused("sockets"));
+        let socket_op = socket(kernel::socket(small))?.without(syscall).without(per_byte.map(small as f64));
+        self.cost(
+            "socket_op_ns",
+            socket_op,
+            "100 sends, then 100 receives of 100 bytes, less system calls and copies",
+        );
+        let unix = socket(kernel::unix())?;
+        let (tcp, udp) = (socket(kernel::tcp())?, socket(kernel::udp())?);
+        self.cost("tcp_send_ns", tcp.without(unix), "a byte over loopback TCP, less one over a local socket");
+        self.cost("udp_send_ns", udp.without(unix), "a byte over loopback UDP, less one over a local socket");
+        Ok(Calls { syscall, pipe_op, pick })
+    }
+
+    fn local(&mut self, cpu: usize, calls: &Calls) -> Result<Local, CalibrateError> {
+        let yields = calls.syscall.and(calls.pick);
+        let switch = local::context_switch(cpu, yields).map_err(refused("context switches"))?;
+        self.cost(
+            "context_switch_ns",
+            switch,
+            "two threads that yield to each other, less yields without a switch",
+        );
+        let woken = local::wakeups(cpu).map_err(refused("wakeups"))?;
+        // a turn is one system call, two looks into the pipe, and a dequeue with a switch
+        let turn = woken.turn.without(calls.syscall).without(calls.pipe_op.map(2.0));
+        let dequeue = turn.without(calls.pick).without(switch);
+        self.cost("dequeue_ns", dequeue, "turns of readers that block, less their calls and switches");
+        let wake = woken.wake.without(calls.syscall).without(calls.pipe_op);
+        // the way onto the queue is taken to be as long as the way off it
+        let enqueue = Sample { ns: dequeue.ns.min(wake.ns / 2.0), ..dequeue };
+        self.cost("enqueue_ns", enqueue, "taken for a dequeue, and for half of a wakeup at most");
+        self.cost(
+            "wakeup_ns",
+            wake.without(enqueue),
+            "writes that wake a reader, less the write and the enqueue",
+        );
+        thread::pin(&[cpu]).map_err(refused("a CPU of its own"))?;
+        Ok(Local { wake: woken.wake, switch })
+    }
+
+    fn processes(&mut self) -> Result<(), CalibrateError> {
+        let threads = process::threads().map_err(refused("threads"))?;
+        self.cost("thread_ns", threads.create, "CPU time of the creator");
+        self.cost("thread_start_ns", threads.start, "CPU time of the thread when its own code begins");
+        self.cost(
+            "exit_ns",
+            threads.exit,
+            "CPU time of the process beyond that of the creator and the thread's own",
+        );
+        let fork = process::fork().map_err(refused("forks"))?;
+        self.cost("fork_ns", fork, "CPU time of the parent, this program");
+        Ok(())
+    }
+
+    fn tick(&mut self, cpu: usize) -> Result<(), CalibrateError> {
+        if let Some((hz, tick)) = tick::tick(cpu).map_err(refused("the tick"))? {
+            self.hz = Some(hz);
+            self.cost("tick_ns", tick, "periodic interruptions of a busy task");
+        }
+        Ok(())
+    }
+
+    /// The transfer of a line within an LLC is passed back.
+    fn memory(&mut self, machine: &Machine, cpus: &Pairs) -> Result<Option<Sample>, CalibrateError> {
+        let mut within_llc = None;
+        for (name, pair) in &cpus.by_distance {
+            let sample = memory::transfer(pair.0, pair.1).map_err(refused("transfers between CPUs"))?;
+            self.cost(name, sample, "half a round trip of a flag between two CPUs");
+            if *name == "transfer_llc_ns" {
+                within_llc = Some(sample);
+            }
+        }
+        thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
+        let caches = &machine.caches;
+        let llc = (4 * caches.l2_bytes).min(caches.llc_bytes.midpoint(caches.l2_bytes));
+        self.cost("llc_line_ns", memory::load(llc as usize), "loads in random order from four times the L2");
+        let beyond = (2 * caches.llc_bytes).min(WALK_BYTES);
+        if beyond > caches.llc_bytes {
+            self.cost(
+                "dram_line_ns",
+                memory::load(beyond as usize),
+                "loads in random order from twice the LLC",
+            );
+        }
+        Ok(within_llc)
+    }
+
+    fn remote(
+        &mut self,
+        (from, to): (usize, usize),
+        transfer: Sample,
+        calls: &Calls,
+        local: &Local,
+        machine: &Machine,
+    ) -> Result<(), CalibrateError> {
+        let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
+        let busy = busy.map_err(refused("remote wakeups"))?[0];
+        let parallel = 100.0 / machine.costs.mlp_pct as f64;
+        // the lock's line alone, the others together, as the simulator moves them
+        let lines = (TASK_LINES + RQ_LINES - 1) as f64 * parallel + 1.0 + CHANNEL_LINES as f64;
+        let send = busy.wake.without(local.wake).without(transfer.map(lines));
+        self.cost(
+            "ipi_send_ns",
+            send,
+            "wakeups of a task on a busy CPU, less local ones and the transfer of lines",
+        );
+        let Some(handled) = remote::interrupt(from, to).map_err(refused("interrupts"))? else {
+            return Ok(());
+        };
+        self.cost("ipi_handle_ns", handled, "what a busy task loses to a memory barrier of another CPU");
+        // the woken task's way back to user space, after the interrupt
+        let way_back =
+            calls.pick.and(local.switch).and(calls.pipe_op).and(transfer.map(TASK_LINES as f64 * parallel));
+        let before_send = busy.wake.without(send);
+        let flight = busy.latency.without(before_send).without(handled).without(way_back);
+        self.cost(
+            "ipi_deliver_ns",
+            flight,
+            "latency of a wakeup on a busy CPU, less all that is known of it",
+        );
+        let slept = IDLE_US.map(Duration::from_micros);
+        let idle = remote::wakeups(from, to, &slept, false).map_err(refused("wakeups of idle CPUs"))?;
+        let exits: Vec<_> = idle.iter().map(|remote| remote.latency.without(busy.latency)).collect();
+        self.idle_states = states(&exits, machine);
+        Ok(())
+    }
+}
+
+/// Calls that are part of other measurements.
+struct Calls {
+    syscall: Sample,
+    pipe_op: Sample,
+    pick: Sample,
+}
+
+/// What a wakeup takes without another CPU.
+struct Local {
+    /// The whole write that wakes.
+    wake: Sample,
+    switch: Sample,
+}
+
+/// The idle states that the exits after each of [`IDLE_US`] tell apart. The first one polls if the machine's does.
+fn states(exits: &[Sample], machine: &Machine) -> Vec<IdleState> {
+    let polling = machine.idle_states.first().is_some_and(|state| state.polling);
+    let mut states: Vec<IdleState> = Vec::new();
+    for (us, exit) in IDLE_US.iter().zip(exits) {
+        let last = states.last().map(|state| state.exit_ns as f64);
+        if last.is_some_and(|last| exit.ns < DEEPER * last + 500.0) {
+            continue;
+        }
+        let first = states.is_empty();
+        states.push(IdleState {
+            name: format!("after-{us}us"),
+            exit_ns: exit.ns.round() as u64,
+            residency_ns: if first { 0 } else { us * 1000 },
+            polling: first && polling && exit.ns < 500.0,
+            source: format!(
+                "measured: wakeup latency of a CPU idle for {us} us beyond that of a busy one, middle half within {:.0} ns",
+                exit.spread_ns
+            ),
+        });
+    }
+    states
+}
+
+/// The CPUs that measurements use.
+struct Pairs {
+    first: usize,
+    /// A CPU near the first one, for wakeups: of the same LLC and another core if there is one.
+    other: Option<usize>,
+    /// For each distance that the machine has, its cost and a pair of CPUs.
+    by_distance: Vec<(&'static str, (usize, usize))>,
+}
+
+impl Pairs {
+    fn of(machine: &Machine, is_allowed: impl Fn(usize) -> bool) -> Pairs {
+        let cpus = &machine.cpus;
+        let mut allowed = (0..cpus.len()).filter(|cpu| is_allowed(*cpu));
+        let first = allowed.next().unwrap_or(0);
+        let name = |other: usize| match (&cpus[first], &cpus[other]) {
+            (a, b) if a.core == b.core => "transfer_smt_ns",
+            (a, b) if a.llc == b.llc => "transfer_llc_ns",
+            (a, b) if a.package == b.package && a.node == b.node => "transfer_package_ns",
+            _ => "transfer_remote_ns",
+        };
+        let mut by_distance: Vec<(&'static str, (usize, usize))> = Vec::new();
+        for other in allowed {
+            if by_distance.iter().all(|(known, _)| *known != name(other)) {
+                by_distance.push((name(other), (first, other)));
+            }
+        }
+        let other = by_distance.iter().find(|(name, _)| *name == "transfer_llc_ns").map(|(_, pair)| pair.1);
+        Pairs { first, other, by_distance }
+    }
+}
+
+fn refused(what: &'static str) -> impl FnOnce(io::Error) -> CalibrateError {
+    move |source| CalibrateError::Refused { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deeper_states_begin_where_waking_takes_longer() {
+        let machine = Machine::load("2c").unwrap();
+        let us = [0.0, 0.1, 0.1, 2.0, 2.1, 2.2, 30.0, 31.0, 33.0, 33.0, 34.0];
+        let exits = us.map(|us| Sample { ns: us * 1000.0, spread_ns: 10.0 });
+        let states = states(&exits, &machine);
+        let exits: Vec<_> = states.iter().map(|s| (s.residency_ns, s.exit_ns)).collect();
+        assert_eq!(exits, [(0, 0), (50_000, 2_000), (500_000, 30_000)]);
+    }
+
+    #[test]
+    fn what_is_measured_is_written_with_how() {
+        let mut machine = Machine::load("2c").unwrap();
+        let sample = Sample { ns: 123.4, spread_ns: 5.0 };
+        let costs = vec![Measured { name: "syscall_ns", sample, how: "getppid()" }];
+        Calibration { costs, hz: Some(1000), ..Calibration::default() }.apply(&mut machine, "today");
+        assert_eq!((machine.costs.syscall_ns, machine.hz), (123, 1000));
+        let source = &machine.sources["costs.syscall_ns"];
+        assert_eq!(source, "measured: getppid(); median 123, middle half within 5; today");
+        assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);
+    }
+
+    #[test]
+    fn each_distance_has_its_pair() {
+        let pairs = Pairs::of(&Machine::load("2n2l2c2t").unwrap(), |cpu| cpu > 0);
+        let names: Vec<_> = pairs.by_distance.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), 4);
+        assert_eq!(pairs.first, 1, "CPU 0 is not allowed");
+        let other = pairs.other.expect("there is another core in the LLC");
+        assert!(other != 0 && other != 9, "neither CPU 0 nor the sibling: {other}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Switches and wakeups on one CPU.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use crate::sample::Sample;
+use crate::thread::{Class, elapsed_ns, pin, set_class, switches};
+
+const BATCHES: usize = 200;
+/// Tasks that one batch wakes.
+const SLEEPERS: usize = 16;
+
+/// A context switch, given what a `sched_yield()` without one takes: two threads on a CPU yield to each other,
+/// and the kernel counts how often that made them switch.
+pub(crate) fn context_switch(cpu: usize, yield_alone: Sample) -> io::Result<Sample> {
+    const YIELDS: usize = 400;
+    let (done, others) = (AtomicBool::new(false), AtomicI64::new(0));
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            pin(&[cpu])?;
+            while !done.load(Ordering::Relaxed) {
+                rustix::thread::sched_yield();
+                others.fetch_add(1, Ordering::Relaxed);
+            }
+            io::Result::Ok(())
+        });
+        pin(&[cpu])?;
+        let sample = Sample::repeat(BATCHES, || {
+            let (before, yields) = (switches(), others.load(Ordering::Relaxed));
+            let ns = elapsed_ns(|| (0..YIELDS).for_each(|_| rustix::thread::sched_yield()));
+            let yields = YIELDS as i64 + others.load(Ordering::Relaxed) - yields;
+            // each switch away from this thread is followed by one back to it
+            let switched = 2 * (switches() - before);
+            (ns - yields as f64 * yield_alone.ns) / switched.max(1) as f64
+        });
+        done.store(true, Ordering::Relaxed);
+        other.join().expect("the other thread does not panic")?;
+        Ok(sample)
+    })
+}
+
+/// What a wakeup takes on the CPU of the waker, and what it takes to run the woken.
+pub(crate) struct Woken {
+    /// A write to a pipe that wakes its reader, which does not preempt.
+    pub(crate) wake: Sample,
+    /// From one such reader to the next: it returns from its read, reads again, blocks, and the next one runs.
+    pub(crate) turn: Sample,
+}
+
+/// Wakes [`SLEEPERS`] readers of pipes, one after the other, then lets them run. They are of a class
+/// whose wakeups preempt nobody, and on the CPU of the waker.
+pub(crate) fn wakeups(cpu: usize) -> io::Result<Woken> {
+    let pipes = (0..SLEEPERS).map(|_| rustix::pipe::pipe()).collect::<Result<Vec<_>, _>>()?;
+    let (readers, writers): (Vec<OwnedFd>, Vec<OwnedFd>) = pipes.into_iter().unzip();
+    let (done, all_done) = rustix::pipe::pipe()?;
+    thread::scope(|scope| {
+        let sleepers: Vec<_> = readers
+            .into_iter()
+            .enumerate()
+            .map(|(index, reader)| {
+                let all_done = (index == SLEEPERS - 1).then_some(&all_done);
+                scope.spawn(move || sleeper(cpu, &reader, all_done))
+            })
+            .collect();
+        pin(&[cpu])?;
+        // until all of them sleep
+        thread::sleep(std::time::Duration::from_millis(20));
+        let mut turns = Vec::new();
+        let wake = Sample::repeat(BATCHES, || {
+            let start = Instant::now();
+            for writer in &writers {
+                rustix::io::write(writer, &[1]).expect("the reader is there");
+            }
+            let woken = start.elapsed().as_nanos() as f64;
+            rustix::io::read(&done, &mut [0]).expect("the last sleeper writes");
+            turns.push((start.elapsed().as_nanos() as f64 - woken) / (SLEEPERS + 1) as f64);
+            woken / SLEEPERS as f64
+        });
+        // end of file ends the sleepers
+        drop(writers);
+        for sleeper in sleepers {
+            sleeper.join().expect("a sleeper does not panic")?;
+        }
+        Ok(Woken { wake, turn: Sample::of(turns) })
+    })
+}
+
+/// Reads bytes until the pipe is closed; the last sleeper of a batch tells that it has run.
+fn sleeper(cpu: usize, reader: &OwnedFd, all_done: Option<&OwnedFd>) -> io::Result<()> {
+    pin(&[cpu])?;
+    set_class(Class::Batch)?;
+    while rustix::io::read(reader, &mut [0])? == 1 {
+        if let Some(all_done) = all_done {
+            rustix::io::write(all_done, &[1])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Cache lines: from one CPU to another, and from the caches and memory.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use crate::sample::Sample;
+use crate::thread::{elapsed_ns, pin};
+
+/// Round trips in a batch.
+const TRIPS: u32 = 200;
+/// Loads in a batch.
+const LOADS: usize = 2_000;
+const BATCHES: usize = 100;
+/// Bytes of a cache line, and of the steps of a walk.
+const LINE: usize = 64;
+
+/// A line to itself; the next one is left out for the prefetcher of pairs.
+#[repr(align(128))]
+struct Line(AtomicU32);
+
+/// One-way transfer of a modified line from one CPU to another: half a round trip of a flag.
+pub(crate) fn transfer(a: usize, b: usize) -> io::Result<Sample> {
+    let (ping, pong) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(0)));
+    let trips = TRIPS * (BATCHES as u32 + 1);
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            pin(&[b])?;
+            for trip in 1..=trips {
+                wait_for(&ping.0, trip);
+                pong.0.store(trip, Ordering::Release);
+            }
+            io::Result::Ok(())
+        });
+        pin(&[a])?;
+        let mut trip = 0;
+        let sample = Sample::repeat(BATCHES, || {
+            let ns = elapsed_ns(|| {
+                for _ in 0..TRIPS {
+                    trip += 1;
+                    ping.0.store(trip, Ordering::Release);
+                    wait_for(&pong.0, trip);
+                }
+            });
+            ns / f64::from(2 * TRIPS)
+        });
+        answering.join().expect("the other side does not panic")?;
+        Ok(sample)
+    })
+}
+
+/// Spins; every thousandth time it lets others run, in case that the other side shares its CPU with them.
+fn wait_for(flag: &AtomicU32, value: u32) {
+    let mut spins = 0u32;
+    while flag.load(Ordering::Acquire) != value {
+        spins += 1;
+        if spins % 1000 == 0 {
+            rustix::thread::sched_yield();
+        }
+    }
+}
+
+/// One load after the other, in random order, from a buffer of `bytes`.
+pub(crate) fn load(bytes: usize) -> Sample {
+    let next = cycle(bytes / LINE);
+    let mut at = 0usize;
+    // every line once, so that the caches hold what they can
+    for _ in 0..next.len() {
+        at = next[at].0 as usize;
+    }
+    Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..LOADS {
+                at = next[at].0 as usize;
+            }
+            std::hint::black_box(at);
+        });
+        ns / LOADS as f64
+    })
+}
+
+/// A line that names the next one.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Link(u32);
+
+/// Links that lead through all lines once and back (Sattolo's algorithm), without a pattern for prefetchers.
+fn cycle(lines: usize) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::with_capacity(lines);
+    // before the first touch, which is when the kernel chooses the size of the page
+    advise_huge_pages(links.as_ptr() as usize, lines * LINE);
+    links.extend((0..lines as u32).map(Link));
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for last in (1..lines).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        links.swap(last, ((state >> 33) % last as u64) as usize);
+    }
+    links
+}
+
+/// Without huge pages the walk would measure the TLB. Where there are none, it does.
+fn advise_huge_pages(start: usize, bytes: usize) {
+    let first_page = start.next_multiple_of(4096);
+    let bytes = bytes.saturating_sub(first_page - start);
+    // SAFETY: the advice changes no contents, and a range that is not mapped is an error without effect
+    unsafe { libc::madvise(first_page as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_meets_every_line_once() {
+        let links = cycle(1000);
+        let (mut at, mut steps) = (0, 0);
+        loop {
+            at = links[at].0 as usize;
+            steps += 1;
+            if at == 0 {
+                break;
+            }
+        }
+        assert_eq!(steps, 1000);
+    }
+}

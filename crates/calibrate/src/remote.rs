@@ -1,0 +1,139 @@
+//! Wakeups from one CPU on another one: interrupts, and how deep the other one sleeps.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{MembarrierCommand, membarrier};
+
+use crate::sample::Sample;
+use crate::thread::{Class, elapsed_ns, pin, set_class};
+
+/// Wakeups of each kind.
+const WAKEUPS: usize = 60;
+
+/// Interrupts that are sent to a busy CPU.
+const INTERRUPTS: usize = 300;
+
+/// A wakeup on another CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Remote {
+    /// The write that wakes, in the waker.
+    pub(crate) wake: Sample,
+    /// From the start of that write until the woken task is back in user space.
+    pub(crate) latency: Sample,
+}
+
+/// The woken task, which says when it was back.
+struct Sleeper {
+    origin: Instant,
+    woken_at: AtomicU64,
+}
+
+impl Sleeper {
+    fn run(&self, cpu: usize, reader: &OwnedFd) -> io::Result<()> {
+        pin(&[cpu])?;
+        while rustix::io::read(reader, &mut [0])? == 1 {
+            self.woken_at.store(self.origin.elapsed().as_nanos() as u64, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Wakes it from this CPU after it has slept for about `idle`.
+    fn wake(&self, writer: &OwnedFd, idle: Duration) -> (f64, f64) {
+        let asleep = Instant::now();
+        while asleep.elapsed() < idle {
+            std::hint::spin_loop();
+        }
+        self.woken_at.store(0, Ordering::Relaxed);
+        let start = self.origin.elapsed().as_nanos() as u64;
+        let wake = elapsed_ns(|| assert_eq!(rustix::io::write(writer, &[1]), Ok(1), "the sleeper is there"));
+        let woken_at = loop {
+            match self.woken_at.load(Ordering::Acquire) {
+                0 => std::hint::spin_loop(),
+                at => break at,
+            }
+        };
+        (wake, woken_at.saturating_sub(start) as f64)
+    }
+}
+
+/// Wakes a task on `to` from `from`, for each of the times that it has slept before.
+/// With `busy` a task that every wakeup preempts runs there meanwhile, so that the CPU is not idle.
+pub(crate) fn wakeups(from: usize, to: usize, slept: &[Duration], busy: bool) -> io::Result<Vec<Remote>> {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let sleeper = Sleeper { origin: Instant::now(), woken_at: AtomicU64::new(0) };
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sleeping = scope.spawn(|| sleeper.run(to, &reader));
+        let spinning = busy.then(|| scope.spawn(|| spin(to, &done)));
+        pin(&[from])?;
+        thread::sleep(Duration::from_millis(20));
+        let remotes = slept.iter().map(|slept| {
+            let pairs = (0..WAKEUPS).map(|_| sleeper.wake(&writer, *slept));
+            let (wake, latency): (Vec<_>, Vec<_>) = pairs.unzip();
+            Remote { wake: Sample::of(wake), latency: Sample::of(latency) }
+        });
+        let remotes = remotes.collect();
+        done.store(true, Ordering::Relaxed);
+        drop(writer);
+        sleeping.join().expect("the sleeper does not panic")?;
+        spinning.map_or(Ok(()), |spinning| spinning.join().expect("the spinner does not panic"))?;
+        Ok(remotes)
+    })
+}
+
+fn spin(cpu: usize, done: &AtomicBool) -> io::Result<()> {
+    pin(&[cpu])?;
+    set_class(Class::Idle)?;
+    while !done.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+    Ok(())
+}
+
+/// What a busy task on `to` loses to an interrupt. `from` interrupts it by a barrier that all threads of the process
+/// take part in. None where the kernel has none (CONFIG_MEMBARRIER).
+pub(crate) fn interrupt(from: usize, to: usize) -> io::Result<Option<Sample>> {
+    if membarrier(MembarrierCommand::RegisterPrivateExpedited).is_err() {
+        return Ok(None);
+    }
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| gaps(to, &done));
+        pin(&[from])?;
+        thread::sleep(Duration::from_millis(5));
+        for _ in 0..INTERRUPTS {
+            // one at a time, so that each makes a gap of its own
+            thread::sleep(Duration::from_micros(50));
+            membarrier(MembarrierCommand::PrivateExpedited)?;
+        }
+        done.store(true, Ordering::Relaxed);
+        let gaps = receiving.join().expect("the receiver does not panic")?;
+        Ok(Some(Sample::of(gaps)))
+    })
+}
+
+/// The times in which the calling thread did not get on by itself.
+fn gaps(cpu: usize, done: &AtomicBool) -> io::Result<Vec<f64>> {
+    pin(&[cpu])?;
+    let mut gaps = vec![];
+    let mut last = Instant::now();
+    while !done.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        let gap = (now - last).as_nanos() as f64;
+        if gap > SHORTEST_GAP_NS {
+            gaps.push(gap);
+        }
+        last = now;
+    }
+    if gaps.is_empty() {
+        gaps.push(0.0);
+    }
+    Ok(gaps)
+}
+
+/// Two readings of the clock are closer together than this unless an interrupt comes between.
+const SHORTEST_GAP_NS: f64 = 250.0;

@@ -1,0 +1,57 @@
+//! Repeated measurements of one time.
+
+/// The median of a number of batches, and how far they spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Median, in ns.
+    pub ns: f64,
+    /// Interquartile range, in ns. Of a difference of two samples: the root of the sum of the squares.
+    pub spread_ns: f64,
+}
+
+impl Sample {
+    /// The median and the interquartile range of `values`, which must not be empty.
+    pub(crate) fn of(mut values: Vec<f64>) -> Sample {
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+        Sample { ns: at(0.5), spread_ns: at(0.75) - at(0.25) }
+    }
+
+    /// Measures `batches` times; each call of `measure` returns a time in ns.
+    pub(crate) fn repeat(batches: usize, mut measure: impl FnMut() -> f64) -> Sample {
+        // the first batch warms the caches
+        measure();
+        Sample::of((0..batches).map(|_| measure()).collect())
+    }
+
+    pub(crate) fn map(self, share: f64) -> Sample {
+        Sample { ns: self.ns * share, spread_ns: self.spread_ns * share }
+    }
+
+    /// What is left of this time without `other`, which it contains. Not below 0.
+    pub(crate) fn without(self, other: Sample) -> Sample {
+        Sample { ns: (self.ns - other.ns).max(0.0), spread_ns: self.spread_ns.hypot(other.spread_ns) }
+    }
+
+    pub(crate) fn and(self, other: Sample) -> Sample {
+        Sample { ns: self.ns + other.ns, spread_ns: self.spread_ns.hypot(other.spread_ns) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_and_the_middle_half() {
+        let sample = Sample::of(vec![9.0, 1.0, 3.0, 5.0, 100.0]);
+        assert_eq!(sample, Sample { ns: 5.0, spread_ns: 6.0 });
+    }
+
+    #[test]
+    fn differences_are_not_negative_and_spread_more() {
+        let (a, b) = (Sample { ns: 10.0, spread_ns: 3.0 }, Sample { ns: 4.0, spread_ns: 4.0 });
+        assert_eq!(a.without(b), Sample { ns: 6.0, spread_ns: 5.0 });
+        assert_eq!(b.without(a).ns, 0.0);
+    }
+}

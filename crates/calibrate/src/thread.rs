@@ -1,0 +1,72 @@
+//! Threads as the measurements need them: pinned, of a scheduling class, timed.
+
+use std::io;
+use std::time::Instant;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Scheduling classes below the normal one.
+#[derive(Clone, Copy)]
+pub(crate) enum Class {
+    /// Its wakeups preempt nobody.
+    Batch = libc::SCHED_BATCH as isize,
+    /// Every wakeup preempts it.
+    Idle = libc::SCHED_IDLE as isize,
+}
+
+/// Lets the calling thread run on these CPUs only.
+///
+/// # Errors
+/// The kernel refuses, for instance because a cpuset leaves these CPUs out.
+pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu));
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// May the calling thread run on this CPU?
+pub(crate) fn is_allowed(cpu: usize) -> bool {
+    sched_getaffinity(None).is_ok_and(|set| set.is_set(cpu))
+}
+
+/// Changes the scheduling class of the calling thread.
+pub(crate) fn set_class(class: Class) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure outlives the call, and 0 is the calling thread
+    match unsafe { libc::sched_setscheduler(0, class as i32, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn clock_ns(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// CPU time of the calling thread, in ns.
+pub(crate) fn thread_cpu_ns() -> f64 {
+    clock_ns(ClockId::ThreadCPUTime)
+}
+
+/// CPU time of all threads of the process, in ns.
+pub(crate) fn process_cpu_ns() -> f64 {
+    clock_ns(ClockId::ProcessCPUTime)
+}
+
+/// How long `work` takes, in ns.
+pub(crate) fn elapsed_ns(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_nanos() as f64
+}
+
+/// Context switches of the calling thread so far, of its own accord or not.
+pub(crate) fn switches() -> i64 {
+    // SAFETY: all zeros is a valid rusage, which the call overwrites
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: as above
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nvcsw + usage.ru_nivcsw
+}

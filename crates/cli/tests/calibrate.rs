@@ -1,0 +1,37 @@
+//! `coreward calibrate` on the machine that runs the tests.
+
+mod common;
+
+use common::{coreward, stdout};
+use coreward_machine::Machine;
+use serde_json::Value;
+
+/// Figures differ from machine to machine; what they are of, and that they can be used, does not.
+#[test]
+fn what_was_measured_makes_a_machine_that_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("here.toml");
+    let file = file.to_str().unwrap();
+    let json: Value = serde_json::from_str(&stdout(&["calibrate", "--json", "--out", file])).unwrap();
+    let machine = Machine::load(file).unwrap();
+    assert_eq!(machine.nr_cpus(), Machine::load("sysfs").unwrap().nr_cpus());
+    for name in ["syscall_ns", "pipe_op_ns", "socket_op_ns", "context_switch_ns", "wakeup_ns", "thread_ns"] {
+        let measured = json["costs"][name]["value"].as_f64().unwrap();
+        assert!(measured > 0.0, "{name}");
+        assert_eq!(machine.costs.get(name), Some(measured.round() as u64), "{name}");
+        let source = &machine.sources[&format!("costs.{name}")];
+        assert!(source.starts_with("measured: ") && source.contains("Linux"), "{source}");
+    }
+    // a context switch is no system call, and creating a thread is more than either
+    let cost = |name| machine.costs.get(name).unwrap();
+    assert!(cost("thread_ns") > cost("syscall_ns"));
+    assert!(!machine.sources.contains_key("costs.jitter_pct"), "what is not measured does not say so");
+    stdout(&["run", "hackbench -g 1 -l 5", "--machine", file]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let ran = coreward(&["calibrate", "--out", "/nonexistent/here.toml"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("coreward: --out: cannot write /nonexistent/here.toml"), "{}", ran.stderr);
+}
