@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Chooses QEMU's accelerator: KVM where it truly works, else TCG.
+"""Chooses QEMU's accelerator: KVM if it really works, otherwise TCG.
 
-That /dev/kvm can be opened proves little: nested or restricted KVM may fail at the first unusual
-instruction. So a kernel is booted with it once, and the answer kept until the host reboots.
+Being able to open /dev/kvm proves little: nested or restricted KVM may fail at the first unusual
+instruction. A kernel is therefore booted with it once, and the result is kept until the host reboots.
 Guests for arm64 are always emulated: their CPU model and interrupt controller are not the host's.
 """
 
@@ -77,13 +77,13 @@ def choose(wanted: str, instruction_ns: int | None, kernel: packages.Kernel, arc
     works best; and for the clock of an emulated guest, which counts instructions of so many ns each,
     or is the host's.
 
-    A host thread for each CPU is slow where the host has few CPUs to spare: one that holds a
-    spinlock or is to take an interrupt is not run while others spin. One thread for all switches
-    when they spin or idle, and CPUs that do not run at the same time cannot trip over each other's
-    code patching.
+    A host thread for each CPU is slow if the host has few CPUs to spare: a CPU that holds a
+    spinlock or is about to take an interrupt does not run while others spin. A single thread switches
+    when CPUs spin or idle, and CPUs that do not run at the same time cannot execute code that another
+    one is patching.
 
-    A clock that counts instructions makes times independent of what else the host does, skips the
-    time in which all CPUs idle, and lets CPUs take turns often: QEMU gives each of n an n-th of the
+    A clock that counts instructions makes times independent of other load on the host, skips the
+    time in which all CPUs idle, and makes CPUs take turns often: QEMU gives each of n an n-th of the
     time until the next timer.
     """
     if wanted == "kvm" and arch != "amd64":

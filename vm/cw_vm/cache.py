@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The directory in which packages and what was found out about the host are kept."""
+"""The directory in which packages and findings about the host are kept."""
 
 import contextlib
 import fcntl

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The device tree of an arm64 guest: QEMU's own, with the machine's CPUs in it.
 
-On arm64 all that Linux knows of its CPUs comes from the device tree: which are in a core, cluster
+On arm64, everything that Linux knows about its CPUs comes from the device tree: which are in a core, cluster
 or socket (`cpu-map`), which share a cache (`next-level-cache`), their capacities
-(`capacity-dmips-mhz`, of which the largest becomes 1024) and nodes. So every machine can be
+(`capacity-dmips-mhz`, of which the largest becomes 1024) and nodes. Every machine can therefore be
 expressed. Bindings: devicetree specification 0.4, chapter 3, and the kernel's
 Documentation/devicetree/bindings/cpu/.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The sched domains of a guest against those that `coreward domains` prints.
+"""Compares the sched domains of a guest with those that `coreward domains` prints.
 
-Both sides become facts, a content by name: `cpu3/domain1/flags` as debugfs shows it,
+Both sides become facts, which have a name and a value: `cpu3/domain1/flags` as debugfs shows it,
 `cpu3/domain1/span` from /proc/schedstat, `cpu3/core_cpus_list` and the like from sysfs. They
 must be equal, fact by fact; a fact that only one side has is a difference.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can go wrong, each with the exit status that tells it from the others.
+"""What can go wrong, each with its own exit status.
 
 A guest's command may end with any status, so the harness takes numbers that few programs use,
 and always says in one line on standard error what happened.

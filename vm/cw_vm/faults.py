@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What schedulers must survive in guests, and what the guests' files say of it.
+"""What schedulers must survive in guests, and what the guests' files say about it.
 
-Every verdict is tried on changed files too, which it must condemn.
+Every verdict is also applied to modified files, which it must reject.
 """
 
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What coreward's scheduler tells of itself in a guest: the guest's script, and the verdict on what it
-wrote. What the kernel counts and dumps of the same is the measure.
+"""What coreward's scheduler reports about itself in a guest: the guest's script, and the verdict on its
+files, by comparison with what the kernel counts and dumps.
 
-Every verdict is tried on changed files too, which it must condemn.
+Every verdict is also applied to modified files, which it must reject.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Published sched_ext schedulers to be measured beside coreward's: built from the Rust registry
+"""Published sched_ext schedulers to compare with coreward's: built from the Rust registry
 once, and kept in the cache directory."""
 
 import os
