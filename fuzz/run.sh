@@ -8,7 +8,7 @@ cd "$(dirname "$0")"
 seconds=${1:-600}
 case $seconds in
 '' | *[!0-9]* | 0)
-	echo "fuzz: '$seconds' is no number of seconds, allowed are whole ones from 1" >&2
+	echo "fuzz: '$seconds' is not a number of seconds, allowed are whole numbers from 1" >&2
 	exit 2
 	;;
 esac

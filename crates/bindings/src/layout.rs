@@ -70,7 +70,7 @@ fn number(asserted: &str, what: &str) -> Result<usize> {
 }
 
 fn tag(headers: &Headers, rust: &str) -> Result<String> {
-    let tag = headers.tags.get(rust).with_context(|| format!("{rust} is no structure of C"))?;
+    let tag = headers.tags.get(rust).with_context(|| format!("{rust} is not a C structure"))?;
     Ok(format!("struct {tag}"))
 }
 

@@ -252,7 +252,7 @@ fn experiment_files() {
     refused(&["compare", &text], &format!("cannot read {text}: it is not UTF-8 text"));
     fs::write(&text, " ".repeat((1 << 20) + 1)).unwrap();
     refused(&["compare", &text], &format!("cannot read {text}: it is larger than 1024 KiB"));
-    refused(&["compare", "/dev/zero"], "cannot read /dev/zero: it is no file");
+    refused(&["compare", "/dev/zero"], "cannot read /dev/zero: it is not a regular file");
     fs::write(&text, EXPERIMENT).unwrap();
     refused(
         &["compare", &text, &text, "--html", &path("o.html")],

@@ -178,7 +178,7 @@ fn wrong_files() {
     fs::write(&damaged, b"# a text file, and not a capture").unwrap();
     refused(
         &["parity", &name],
-        &format!("{name}: byte 0: this is no capture file: it does not begin with `coreward`"),
+        &format!("{name}: byte 0: this is not a capture file: it does not begin with `coreward`"),
     );
     let count = stdout(&["parity", &file]).lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
     refused(

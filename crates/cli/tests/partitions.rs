@@ -64,7 +64,7 @@ fn what_is_refused() {
     );
     refused(
         &["--partition", "0-3:a"],
-        "invalid value '0-3:a' for '--partition <CPUS[:LEVEL]>': the level `a` is no integer, allowed is CPUS[:LEVEL]",
+        "invalid value '0-3:a' for '--partition <CPUS[:LEVEL]>': the level `a` is not an integer, allowed is CPUS[:LEVEL]",
     );
     refused(&["--domains", "x", "--trace", "x"], "--domains and --trace name the same file");
 }

@@ -1,4 +1,4 @@
-//! What is no file is not read: a pipe without a writer would keep the command for ever.
+//! Only regular files are read: a pipe without a writer would block the command for ever.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn refused(args: &[&str], place: &str) {
     let start = Instant::now();
     let ran = coreward(args);
     assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
-    assert_eq!(ran.stderr, format!("coreward: {place}: it is no file\n"), "{args:?}");
+    assert_eq!(ran.stderr, format!("coreward: {place}: it is not a regular file\n"), "{args:?}");
     assert!(start.elapsed() < Duration::from_secs(30));
 }
 

@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 fn regular(found: &fs::Metadata) -> io::Result<()> {
-    if found.is_file() { Ok(()) } else { Err(io::Error::other("it is no file")) }
+    if found.is_file() { Ok(()) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// Reads a text file of at most `max_kib` KiB.
@@ -59,7 +59,7 @@ mod tests {
         for path in
             [&pipe, &dir.path().join("link"), &dir.path().join("socket"), dir.path(), Path::new("/dev/zero")]
         {
-            assert_eq!(refusal(path), "it is no file", "{}", path.display());
+            assert_eq!(refusal(path), "it is not a regular file", "{}", path.display());
         }
         assert_eq!(refusal(&dir.path().join("no")), "No such file or directory (os error 2)");
     }

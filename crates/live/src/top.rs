@@ -22,11 +22,11 @@ const PAGE: usize = 10;
 /// Shows the counters of each interval until q is pressed, or prints those of one interval.
 ///
 /// # Errors
-/// No scheduler runs, or it ends; standard output is no terminal and `--once` was not asked for.
+/// No scheduler runs, or it ends; standard output is not a terminal and `--once` was not asked for.
 pub(crate) fn run(args: &cli::Top) -> Result<()> {
     let interval = Duration::from_secs_f64(args.interval);
     if !args.once && !args.json && !stdout().is_terminal() {
-        return Err(WrongArgument("standard output is no terminal: use --once or --json".into()).into());
+        return Err(WrongArgument("standard output is not a terminal: use --once or --json".into()).into());
     }
     let mut client = stats::connect()?;
     let mut asked = Instant::now();

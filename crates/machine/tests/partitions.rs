@@ -97,7 +97,7 @@ fn what_is_refused() {
         "relax_domain_level is 5, allowed are -1 (no request) to 4 on this machine, whose top level is 5"
     );
     let wrong = |text: &str| text.parse::<Partition>().unwrap_err();
-    assert_eq!(wrong("0-3:x"), "the level `x` is no integer, allowed is CPUS[:LEVEL]");
+    assert_eq!(wrong("0-3:x"), "the level `x` is not an integer, allowed is CPUS[:LEVEL]");
     assert!(wrong("3-0").contains("runs backwards"));
 }
 

@@ -364,8 +364,8 @@ fn spec_selects_the_source() {
     let _ = fs::remove_file(&endless);
     std::os::unix::fs::symlink("/dev/zero", &endless).unwrap();
     let endless = endless.display().to_string();
-    assert_eq!(message(&endless), format!("cannot read {endless}: it is no file"));
-    assert_eq!(message("hwloc:/dev/zero"), "cannot read /dev/zero: it is no file");
+    assert_eq!(message(&endless), format!("cannot read {endless}: it is not a regular file"));
+    assert_eq!(message("hwloc:/dev/zero"), "cannot read /dev/zero: it is not a regular file");
     assert_eq!(message("no/such.toml"), "cannot read no/such.toml: No such file or directory (os error 2)");
     assert_eq!(
         message("hwloc:no/such.xml"),

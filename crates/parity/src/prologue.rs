@@ -95,7 +95,7 @@ fn take_group(parts: &mut Parts<'_>) -> Result<RecordedGroup, Wrong> {
         return Err(format!("the group of CPUs {span} has weight {}", head.weight));
     }
     if !balance_mask.is_subset(&span) || balance_mask.is_empty() {
-        return Err(format!("the balance mask {balance_mask} is no part of the group of CPUs {span}"));
+        return Err(format!("the balance mask {balance_mask} is not part of the group of CPUs {span}"));
     }
     Ok(RecordedGroup { head, span, balance_mask })
 }

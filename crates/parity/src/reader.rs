@@ -60,7 +60,7 @@ impl<R: Read> Reader<R> {
         }
         let header = Header::take(&mut &bytes[..]).unwrap_or_default();
         if header.magic != MAGIC {
-            return Err(damaged("this is no capture file: it does not begin with `coreward`"));
+            return Err(damaged("this is not a capture file: it does not begin with `coreward`"));
         }
         if header.version != VERSION {
             let version = header.version;

@@ -97,7 +97,7 @@ fn what_the_recorder_wrote_is_written_alike() {
 #[test]
 fn headers() {
     refused(b"coreward", "byte 0: the file is shorter than a capture file's header");
-    refused(&[b'x'; 100], "byte 0: this is no capture file: it does not begin with `coreward`");
+    refused(&[b'x'; 100], "byte 0: this is not a capture file: it does not begin with `coreward`");
     let mut wrong = bytes();
     wrong[8] = 2;
     refused(&wrong, "byte 0: the file is of version 2, allowed is 1");

@@ -33,7 +33,9 @@ impl FromStr for Partition {
             None => (text, None),
         };
         let integer = |level: &str| {
-            level.parse().map_err(|_| format!("the level `{level}` is no integer, allowed is CPUS[:LEVEL]"))
+            level
+                .parse()
+                .map_err(|_| format!("the level `{level}` is not an integer, allowed is CPUS[:LEVEL]"))
         };
         Ok(Partition { cpus: CpuSet::parse_list(cpus)?, relax_domain_level: level.map(integer).transpose()? })
     }

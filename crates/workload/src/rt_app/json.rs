@@ -32,7 +32,7 @@ impl Value {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
             Value::Int(_) => "an integer",
-            Value::Number => "a number that is no integer",
+            Value::Number => "a number that is not an integer",
             Value::String(_) => "a string",
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
@@ -223,7 +223,7 @@ impl Reader<'_> {
                         rest.chars().next().map_or("the end".into(), |c| format!("'{}'", c.escape_default()));
                     return Err(format!("a value was expected, not {found}"));
                 }
-                _ => return Err(format!("'{word}' is no value")),
+                _ => return Err(format!("'{word}' is not a value")),
             },
         };
         self.advance(end);
@@ -260,7 +260,7 @@ mod tests {
             ("[1]\n x", 2, "there is more after the end"),
             ("\"a", 1, "the string does not end"),
             ("/* x", 1, "the comment does not end"),
-            ("nul", 1, "'nul' is no value"),
+            ("nul", 1, "'nul' is not a value"),
             (r#""\x""#, 1, "after a backslash allowed are \", \\, /, b, f, n, r, t and u"),
             (r#""\u12g4""#, 1, "after \\u allowed are four hexadecimal digits"),
             (r#""\u+123""#, 1, "after \\u allowed are four hexadecimal digits"),
