@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is in the guest: busybox, the programs of the command with their libraries, and files."""
+"""The contents of the guest: busybox, the programs of the command with their libraries, and files."""
 
 import os
 import shlex
@@ -18,7 +18,7 @@ _TRIPLES = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 
 @dataclass(frozen=True)
 class Contents:
-    """What a guest is to run and hold."""
+    """What a guest runs and contains."""
 
     arch: str
     command: str
@@ -91,8 +91,8 @@ class Builder:
         return (found, Path(found)) if found else None
 
     def _programs(self, applets: frozenset[str]) -> None:
-        """The programs that the command names, by path or by name: of the packages, else of the
-        host. Busybox's own are preferred to the host's."""
+        """The programs that the command names, by path or by name: from the packages, otherwise
+        from the host. Busybox's own are preferred to the host's."""
         for word in _words(self.contents.command):
             program = self._program(word, applets)
             if not program or not program[1].is_file() or not os.access(program[1], os.X_OK):

@@ -15,7 +15,7 @@ _MIB_PER_NODE_MIN = 128
 
 @dataclass(frozen=True)
 class Hardware:
-    """What QEMU is to be, and what the guest must be told of it."""
+    """QEMU's configuration, and what the guest must be told about it."""
 
     arguments: list[str]
     madt: bytes | None = None
@@ -75,8 +75,8 @@ def _check_arm64(machine: Machine) -> None:
 
 
 def for_arm64(machine: Machine, memory: int | None, program: str, run: Path) -> Hardware:
-    """QEMU's machine "virt". To QEMU all CPUs are alike, but for their nodes; what Linux knows of
-    them is in the device tree."""
+    """QEMU's machine "virt". To QEMU, all CPUs are alike except for their nodes; Linux takes the rest
+    from the device tree."""
     _check_arm64(machine)
     count = len(machine.cpus)
     arguments = [

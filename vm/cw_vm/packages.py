@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fetches Debian packages with a configuration of apt's own: nothing is installed, and the host's
-lists are left alone.
+"""Fetches Debian packages with a separate configuration of apt: nothing is installed, and the host's
+lists are not changed.
 
 The mirror and its key are those of the host's sources; the suites are `SUITES`, or the words of
 `$COREWARD_SUITES`.
@@ -142,7 +142,7 @@ def _newest(names: list[str], series: str, arch: str) -> str:
 
 
 def series(arch: str) -> list[str]:
-    """The series of which the suites have kernels, the oldest first."""
+    """The series of kernels that the suites have, the oldest first."""
     with cache.locked(f"packages-{arch}"):
         apt = Apt(arch)
         apt.update()
@@ -208,7 +208,7 @@ def kernel(series: str, arch: str, refresh: bool = False) -> Kernel:
 
 
 def _unpack_once(name: str, arch: str, unpack: Callable[[Apt, Path], None]) -> Path:
-    """A directory of the cache that is filled once; half-filled ones are not taken for whole."""
+    """A directory of the cache that is filled once; an incomplete one is not used."""
     where = cache.directory() / name
     if not where.is_dir():
         with cache.locked(f"packages-{arch}"):

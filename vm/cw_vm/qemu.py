@@ -179,8 +179,8 @@ def run_guest(guest: Guest, run: Path, limits: Limits) -> int:
 
 
 def _result(code: int, run: Path) -> int:
-    """The command's status, or why there is none. A kernel that broke does not get as far as to
-    tell a status, since every oops is a panic."""
+    """The command's status, or why there is none. A broken kernel reports no status, because every
+    oops is a panic."""
     status = _read(run / "status")
     if "are missing" in status:
         raise EmulatorFailed("the guest could not pass back all files of /out")

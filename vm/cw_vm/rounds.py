@@ -2,7 +2,7 @@
 """Interleaved rounds of schedulers in one guest: the guest's script, and what is read from its files.
 
 In each round each scheduler runs each benchmark once, and then one more load with BPF's statistics
-switched on, so that what they cost is in no time. Before and after each benchmark the guest writes
+switched on, so that no measured time includes their cost. Before and after each benchmark the guest writes
 down which scheduler schedules.
 """
 
@@ -89,7 +89,7 @@ def script(chosen: list[Scheduler], names: list[str], rounds: int) -> str:
 
 @dataclass
 class Results:
-    """What came of a guest's rounds."""
+    """The results of a guest's rounds."""
 
     values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     """The figures of each benchmark and scheduler in the order of the rounds; only of rounds in which
@@ -121,7 +121,7 @@ def _fault(check: str, scheduler: Scheduler) -> str:
 
 
 def _said(directory: Path) -> str:
-    """What the kernel and the loader say of the end of a scheduler."""
+    """What the kernel and the loader say about the end of a scheduler."""
     lines = []
     for name in ("kernel", "loader"):
         path = directory / name
@@ -159,7 +159,7 @@ _CALLBACK = re.compile(rf"[a-z0-9]+_({'|'.join(CALLBACKS)})")
 
 
 def _count(results: Results, scheduler: Scheduler, programs: list[dict[str, object]]) -> None:
-    """Adds what BPF's statistics say of the callbacks; no other scheduler's are there."""
+    """Adds BPF's statistics of the callbacks; those of other schedulers are not there."""
     for program in programs:
         match = _CALLBACK.fullmatch(str(program.get("name", "")))
         if match and program.get("type") == "struct_ops":

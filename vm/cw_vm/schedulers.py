@@ -35,8 +35,7 @@ class Scheduler:
 
     @property
     def ops(self) -> str:
-        """How the name begins that it gives itself in /sys/kernel/sched_ext/root/ops; empty for the
-        kernel's own."""
+        """The beginning of its name in /sys/kernel/sched_ext/root/ops; empty for the kernel's own."""
         return "" if self.name in (KERNEL, SHADOW) else self.name.removeprefix("scx_")
 
     @property

@@ -191,8 +191,8 @@ def _unpack(archive: Path, out: Path) -> None:
 
 
 def run(chosen: Options) -> int:
-    """Runs a guest and returns its command's status. What broke before the command had started is
-    tried again a few times: emulated CPUs can trip over code that a kernel patches as it boots."""
+    """Runs a guest and returns its command's status. A guest that breaks before the command has started
+    is retried a few times: emulated CPUs can fail on code that a kernel patches as it boots."""
     with _run_directory(chosen.keep) as directory:
         built = _guest(chosen, directory)
         limits = qemu.Limits(chosen.boot_timeout, chosen.timeout)

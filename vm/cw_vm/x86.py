@@ -39,7 +39,7 @@ _LEVELS = ("package", "llc", "cluster", "core")
 
 
 def _keys(cpu: Cpu) -> tuple[int, ...]:
-    """Where a CPU is, level by level; without clusters an LLC is one."""
+    """Where a CPU is, level by level; without clusters, an LLC counts as one."""
     cluster = -1 if cpu.cluster is None else cpu.cluster
     return (cpu.package, cpu.llc, cluster, cpu.core)
 
@@ -117,10 +117,10 @@ def layout(machine: Machine) -> Layout:
 
 
 def qemu_arguments(machine: Machine, shape: Layout) -> list[str]:
-    """QEMU's `-machine`, `-cpu` and `-smp`. Of QEMU 10's models those of Intel say of their caches
-    what `smp-cache` asks for, and older ones than this abort as they are asked for dies. TCG has not
-    all that the model has (AVX-512), so the model's number is that of a Haswell, which it does have:
-    programs that choose code by the number then choose code that runs."""
+    """QEMU's `-machine`, `-cpu` and `-smp`. Of QEMU 10's models, only Intel's report the caches
+    that `smp-cache` asks for, and older ones than this abort if there are dies. TCG lacks some of the
+    model's features (AVX-512), so the model number is that of a Haswell, which TCG supports: programs
+    that choose code by the number then choose code that runs."""
     l2 = "module" if shape.has_modules else "core"
     caches = f"smp-cache.0.cache=l3,smp-cache.0.topology=die,smp-cache.1.cache=l2,smp-cache.1.topology={l2}"
     smp = (
