@@ -108,6 +108,11 @@ s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct
 	return select_task_rq_fair(sys, w, d);
 }
 
+void cw_update_avg_scan_cost(struct cw_sys *sys, const struct cw_decision *d, u64 ns)
+{
+	update_avg_scan_cost(sys, d, ns);
+}
+
 void cw_balance_begin(struct cw_balance *env, s32 cpu, u32 level, u32 idle, u64 now)
 {
 	balance_begin(env, cpu, level, idle, now);

@@ -35,6 +35,7 @@ bool cw_process_tick(const struct cw_sys *sys, struct cw_process *process, u64 n
 bool cw_task_cache_work(struct cw_sys *sys, struct cw_process *process, const struct cw_task *p, u64 now);
 void cw_task_cache_cpu(struct cw_task *p, const struct cw_process *process);
 s32 cw_select_task_rq_fair(struct cw_sys *sys, const struct cw_wakeup *w, struct cw_decision *d);
+void cw_update_avg_scan_cost(struct cw_sys *sys, const struct cw_decision *d, u64 ns);
 void cw_balance_begin(struct cw_balance *env, s32 cpu, u32 level, u32 idle, u64 now);
 s32 cw_sched_balance_find_src(struct cw_sys *sys, struct cw_balance *env, struct cw_decision *d);
 u32 cw_sched_balance_find_src_group(struct cw_sys *sys, struct cw_balance *env,

@@ -171,6 +171,7 @@ struct cw_cpu {
 	u64 idle_stamp; /* when it went idle; 0: running */
 	u64 avg_idle; /* average idle duration, ns */
 	u64 max_idle_balance_cost; /* ns */
+	u64 avg_scan_cost; /* SIS_PROP: average time that its search for an idle CPU takes, ns */
 	u64 load_weight; /* sum of weights of runnable fair tasks */
 	u64 misfit_task_load;
 	u32 cfs_nr_delayed; /* of cfs_nr_running: asleep, their dequeue is delayed */

@@ -12,7 +12,7 @@
 
 /*
  * One CPU of a group balances for all of it: the first idle CPU whose core is
- * idle, else the first idle one, else the first. Newly idle CPUs balance for
+ * idle (LB_IDLE_CORE), else the first idle one, else the first. Newly idle CPUs balance for
  * themselves, as long as no work has come meanwhile.
  */
 CW_GLOBAL bool should_we_balance(struct cw_sys *sys CW_NONNULL,
@@ -36,7 +36,8 @@ CW_GLOBAL bool should_we_balance(struct cw_sys *sys CW_NONNULL,
 		d->cpus_scanned++;
 		if (!idle_cpu(sys, cpu))
 			continue;
-		if (sd->flags & SD_SHARE_CPUCAPACITY || is_core_idle(sys, cpu))
+		if (sd->flags & SD_SHARE_CPUCAPACITY || !sched_feat(sys, CW_FEAT_LB_IDLE_CORE) ||
+		    is_core_idle(sys, cpu))
 			return cpu == env->dst_cpu;
 		if (idle_smt < 0)
 			idle_smt = cpu;
@@ -46,11 +47,14 @@ CW_GLOBAL bool should_we_balance(struct cw_sys *sys CW_NONNULL,
 	return cpumask_first(sys, &group->balance_mask) == env->dst_cpu;
 }
 
-/* Utilisation that also counts time spent waiting, at most the CPU's capacity. */
-static inline u64 cpu_util_boost(struct cw_sys *sys, s32 cpu)
+/* Utilisation that, with LB_UTIL_BOOST, also counts time spent waiting, at most the CPU's capacity. */
+static inline u64 src_rq_util(struct cw_sys *sys, s32 cpu)
 {
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
-	u64 util = pelt_max(cpu_util(sys, cpu), rq->avg.runnable_avg);
+	u64 util = cpu_util(sys, cpu);
+
+	if (sched_feat(sys, CW_FEAT_LB_UTIL_BOOST))
+		util = pelt_max(util, rq->avg.runnable_avg);
 
 	return util < rq->capacity_orig ? util : rq->capacity_orig;
 }
@@ -62,6 +66,8 @@ static inline u64 cpu_util_boost(struct cw_sys *sys, s32 cpu)
  */
 static inline bool asym_keeps_task(struct cw_sys *sys, const struct cw_balance *env, s32 cpu)
 {
+	if (!sched_feat(sys, CW_FEAT_LB_CAPACITY_GREATER))
+		return capacity_of(sys, env->dst_cpu) < capacity_of(sys, cpu);
 	if (capacity_greater(capacity_of(sys, env->dst_cpu), capacity_of(sys, cpu)))
 		return false;
 	if (!sched_feat(sys, CW_FEAT_ASYM_LB))
@@ -79,8 +85,10 @@ static inline bool src_rq_qualifies(struct cw_sys *sys, const struct cw_balance 
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
 	u32 nr_running = lb_nr_running(sys, rq);
 
-	if (fbq_classify_rq(rq) > env->fbq_type || !nr_running)
+	if (fbq_classify_rq(rq) > env->fbq_type)
 		return false;
+	if (!nr_running)
+		return !sched_feat(sys, CW_FEAT_LB_SKIP_EMPTY);
 	if (nr_running > 1)
 		return true;
 	if (sd->flags & SD_ASYM_CPUCAPACITY && asym_keeps_task(sys, env, cpu))
@@ -108,7 +116,7 @@ static inline u64 src_rq_value(struct cw_sys *sys, const struct cw_balance *env,
 		*capacity = rq->capacity;
 		return load;
 	case CW_MIGRATE_UTIL:
-		return nr_running > 1 ? cpu_util_boost(sys, cpu) : 0;
+		return nr_running > 1 ? src_rq_util(sys, cpu) : 0;
 	case CW_MIGRATE_TASK:
 		return nr_running;
 	case CW_MIGRATE_LLC_TASK:

@@ -10,7 +10,8 @@
 
 /*
  * How many more tasks the busiest group runs than its share, where a core
- * counts the same in both groups. Half of these are to be moved.
+ * counts the same in both groups; before LB_SMT_BALANCE, than the local group.
+ * Half of these are to be moved.
  */
 static inline u64 sibling_imbalance(struct cw_sys *sys, const struct cw_balance *env)
 {
@@ -19,6 +20,8 @@ static inline u64 sibling_imbalance(struct cw_sys *sys, const struct cw_balance 
 	u64 ncores_local = sd_group(sys, env->sds.local)->cores;
 	u64 ncores = ncores_busiest + ncores_local, imbalance;
 
+	if (!sched_feat(sys, CW_FEAT_LB_SMT_BALANCE))
+		return pelt_sub_positive(busiest->sum_nr_running, local->sum_nr_running);
 	if (env->idle == CW_NOT_IDLE || !busiest->sum_nr_running)
 		return 0;
 	if (ncores_busiest == ncores_local)
@@ -32,6 +35,19 @@ static inline u64 sibling_imbalance(struct cw_sys *sys, const struct cw_balance 
 	if (imbalance <= 1 && !local->sum_nr_running && busiest->sum_nr_running > 1)
 		imbalance = 2;
 	return imbalance;
+}
+
+/* How many of these tasks are to be moved: half of them, but between nodes a pair may stay together. */
+static inline u64 tasks_to_move(struct cw_sys *sys, const struct cw_balance *env, u64 imbalance)
+{
+	const struct cw_domain *sd = env_domain(sys, env);
+
+	if (!(sd->flags & SD_NUMA))
+		return imbalance >> 1;
+	if (sched_feat(sys, CW_FEAT_IMB_NUMA_NR))
+		return adjust_numa_imbalance(imbalance, env->sds.local_stat.sum_nr_running + 1,
+					     sd->imb_numa_nr) >> 1;
+	return env->sds.busiest_stat.sum_nr_running <= NUMA_IMBALANCE_MIN ? 0 : imbalance >> 1;
 }
 
 static inline void set_imbalance(struct cw_balance *env, enum cw_migration_type type, u64 amount)
@@ -61,9 +77,7 @@ static inline void calculate_imbalance_spare(struct cw_sys *sys, struct cw_balan
 		tasks = sibling_imbalance(sys, env);
 	else /* unsigned as in the kernel: with more idle CPUs in the busiest it is huge */
 		tasks = local->idle_cpus - busiest->idle_cpus;
-	if (sd->flags & SD_NUMA)
-		tasks = adjust_numa_imbalance(tasks, local->sum_nr_running + 1, sd->imb_numa_nr);
-	set_imbalance(env, CW_MIGRATE_TASK, tasks >> 1);
+	set_imbalance(env, CW_MIGRATE_TASK, tasks_to_move(sys, env, tasks));
 }
 
 /* Load per capacity over the whole domain, 1024-scaled. */

@@ -77,11 +77,11 @@ static inline bool sched_group_asym(struct cw_sys *sys, const struct cw_balance 
 }
 
 /* Does the group hold tasks that share a core, one of which an idle CPU may take? */
-static inline bool smt_balance(const struct cw_balance *env, const struct cw_sg_stats *sgs,
-			       const struct cw_group *group)
+static inline bool smt_balance(const struct cw_sys *sys, const struct cw_balance *env,
+			       const struct cw_sg_stats *sgs, const struct cw_group *group)
 {
-	return env->idle != CW_NOT_IDLE && group->flags & SD_SHARE_CPUCAPACITY &&
-	       sgs->sum_h_nr_running > 1;
+	return sched_feat(sys, CW_FEAT_LB_SMT_BALANCE) && env->idle != CW_NOT_IDLE &&
+	       group->flags & SD_SHARE_CPUCAPACITY && sgs->sum_h_nr_running > 1;
 }
 
 /* The load of a task that the CPU is too small for, or has become too small for. */
@@ -120,7 +120,7 @@ static __attribute__((noinline)) void classify_sg(struct cw_sys *sys, const stru
 	if (!local) {
 		sgs->group_asym_packing = env->idle != CW_NOT_IDLE && sgs->sum_h_nr_running &&
 					  sched_group_asym(sys, env, sd, sgs, group);
-		sgs->group_smt_balance = smt_balance(env, sgs, group);
+		sgs->group_smt_balance = smt_balance(sys, env, sgs, group);
 		sgs->group_llc_balance = llc_balance(sys, env, sgs, group);
 	}
 	sgs->group_type = group_classify(sd->imbalance_pct, group, sgs);
@@ -176,6 +176,8 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 	/* checked here, because a branch in the loop doubles the work of BPF's verifier */
 	if (!sched_feat(sys, CW_FEAT_GROUP_RUNNABLE))
 		sgs->group_runnable = 0;
+	if (!(sd->flags & SD_ASYM_CPUCAPACITY) && !sched_feat(sys, CW_FEAT_LB_REDUCED_CAPACITY))
+		sgs->group_misfit_task_load = 0;
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
 	classify_sg(sys, env, group, local, sgs);
@@ -225,13 +227,16 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 					 asym_prefer_cpu(sys, sd_group(sys, candidate)));
 	case group_misfit_task:
 		*final = true;
+		if (sgs->group_misfit_task_load == busiest->group_misfit_task_load)
+			return !sched_feat(sys, CW_FEAT_LB_MISFIT_FIRST);
 		return sgs->group_misfit_task_load > busiest->group_misfit_task_load;
 	case group_smt_balance:
 		if (sgs->idle_cpus || busiest->idle_cpus)
 			return has_less_spare(sgs, busiest);
 		break;
 	case group_has_spare:
-		if (smt_vs_nonsmt_groups(sys, sds->busiest, candidate)) {
+		if (sched_feat(sys, CW_FEAT_LB_SMT_BALANCE) &&
+		    smt_vs_nonsmt_groups(sys, sds->busiest, candidate)) {
 			/* A task that is alone on its core is well placed. */
 			*final = true;
 			return !(sd_group(sys, candidate)->flags & SD_SHARE_CPUCAPACITY &&
@@ -243,10 +248,32 @@ static inline bool pick_busiest_of_type(struct cw_sys *sys, const struct cw_bala
 	}
 	/*
 	 * Fully busy, or SMT siblings all busy. avg_load is not computed for
-	 * these and equal, so the first group is kept, unless it is not made of
-	 * SMT siblings: those need help more.
+	 * these and equal, so the first group is kept, since LB_BUSIEST_SIBLING
+	 * unless it is not made of SMT siblings: those need help more.
 	 */
-	return !(sd_group(sys, sds->busiest)->flags & SD_SHARE_CPUCAPACITY);
+	return sched_feat(sys, CW_FEAT_LB_BUSIEST_SIBLING) &&
+	       !(sd_group(sys, sds->busiest)->flags & SD_SHARE_CPUCAPACITY);
+}
+
+/*
+ * Has dst_cpu clearly more capacity than any CPU of the group? Before
+ * LB_CAPACITY_GREATER the biggest CPU of its own group had to have.
+ */
+static inline bool dst_is_bigger(struct cw_sys *sys, const struct cw_balance *env,
+				 const struct cw_group *group)
+{
+	if (sched_feat(sys, CW_FEAT_LB_CAPACITY_GREATER))
+		return capacity_greater(capacity_of(sys, env->dst_cpu), group->max_capacity);
+	return fits_capacity(sys, group->max_capacity, sd_group(sys, env->sds.local)->max_capacity);
+}
+
+/* Has every CPU of the group clearly more capacity than dst_cpu, or than the smallest of its group? */
+static inline bool dst_is_smaller(struct cw_sys *sys, const struct cw_balance *env,
+				  const struct cw_group *group)
+{
+	if (sched_feat(sys, CW_FEAT_LB_CAPACITY_GREATER))
+		return capacity_greater(group->min_capacity, capacity_of(sys, env->dst_cpu));
+	return fits_capacity(sys, sd_group(sys, env->sds.local)->min_capacity, group->min_capacity);
 }
 
 /*
@@ -258,7 +285,7 @@ static inline bool misfit_helps(struct cw_sys *sys, const struct cw_balance *env
 {
 	if (sched_feat(sys, CW_FEAT_ASYM_LB) && !env->dst_core_idle)
 		return false;
-	return capacity_greater(capacity_of(sys, env->dst_cpu), group->max_capacity) &&
+	return dst_is_bigger(sys, env, group) &&
 	       env->sds.local_stat.group_type == group_has_spare;
 }
 
@@ -272,7 +299,7 @@ CW_GLOBAL bool update_sd_pick_busiest(struct cw_sys *sys CW_NONNULL,
 	bool asym = env_domain(sys, env)->flags & SD_ASYM_CPUCAPACITY, final;
 	/* With at most one task per CPU, tasks stay on the bigger CPUs. */
 	bool stays = asym && sgs->group_type <= group_fully_busy &&
-		     capacity_greater(group->min_capacity, capacity_of(sys, env->dst_cpu));
+		     dst_is_smaller(sys, env, group);
 
 	if (!sgs->sum_h_nr_running)
 		return false;
@@ -317,6 +344,21 @@ static inline void update_idle_cpu_scan(struct cw_sys *sys, const struct cw_bala
 		sd->nr_idle_scan = scan;
 }
 
+/*
+ * Are tasks to be spread over the groups? A group's flags are those of its child
+ * domain; before LB_BUSIEST_SIBLING the child of the balancing CPU's domain was asked.
+ */
+static inline bool prefer_sibling(struct cw_sys *sys, const struct cw_balance *env)
+{
+	u32 flags = 0;
+
+	if (sched_feat(sys, CW_FEAT_LB_BUSIEST_SIBLING))
+		flags = env->sds.busiest == CW_NONE ? 0 : sd_group(sys, env->sds.busiest)->flags;
+	else if (env->level)
+		flags = sd_domain(sys, cpu_sd(sys, env->this_cpu, env->level - 1))->flags;
+	return flags & SD_PREFER_SIBLING;
+}
+
 /* Collect the statistics of the domain, group by group from the local one. */
 static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env,
 				      struct cw_decision *d)
@@ -327,7 +369,6 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 	bool overloaded = false;
 
 	sds->busiest = sds->local = CW_NONE;
-	sds->prefer_sibling = 0;
 	sds->total_load = sds->total_capacity = sds->total_util = sds->avg_load = 0;
 	sds->busiest_stat =
 		(struct cw_sg_stats){ .group_type = group_has_spare, .idle_cpus = ~0u };
@@ -356,9 +397,7 @@ static inline void update_sd_lb_stats(struct cw_sys *sys, struct cw_balance *env
 		sds->total_capacity += sgs->group_capacity;
 		sds->total_util += sgs->group_util;
 	}
-	/* A group's flags are those of its child domain. */
-	if (sds->busiest != CW_NONE)
-		sds->prefer_sibling = !!(sd_group(sys, sds->busiest)->flags & SD_PREFER_SIBLING);
+	sds->prefer_sibling = prefer_sibling(sys, env);
 	if (sd->flags & SD_NUMA)
 		env->fbq_type = fbq_classify_group(&sds->busiest_stat);
 	if (!env_has_parent(sys, env) && sys->overloaded != overloaded)

@@ -168,6 +168,27 @@ static void test_preferred_node(void)
 	CHECK(d.cpu < 4);
 }
 
+/* Until 5.10 a node is left only if none of its CPUs is idle. */
+static void test_imb_numa_nr(void)
+{
+	build_nodes(); /* four idle CPUs on the other node */
+	make_idle(2);
+	place();
+	EXPECT(d, 4, SLOW_PATH);
+	set_feature(CW_FEAT_IMB_NUMA_NR, false);
+	place();
+	EXPECT(d, 2, SLOW_PATH);
+	make_busy(2, 1024, 1024);
+	sys.domain[2].imb_numa_nr = 8; /* what it does not have says nothing */
+	place();
+	EXPECT(d, 4, SLOW_PATH);
+	/* within a node idle CPUs count */
+	make_idle(2);
+	sys.domain[2].flags &= ~(u32)SD_NUMA;
+	place();
+	EXPECT(d, 4, SLOW_PATH);
+}
+
 /* The idlest CPU of CPUs 0-7, seen from CPU 0. */
 static s32 idlest_cpu(void)
 {
@@ -269,6 +290,7 @@ int main(void)
 	test_group_runnable();
 	test_fits_an_allowed_cpu();
 	test_preferred_node();
+	test_imb_numa_nr();
 	test_no_idle_state();
 	test_sched_idle_peers();
 	test_exec_takes_off_the_groups_share();

@@ -126,6 +126,8 @@ static inline u32 allowed_imb_numa_nr(struct cw_sys *sys, const struct cw_cpumas
 	u32 nr = unknown(0);
 	s32 cpu;
 
+	if (!sched_feat(sys, CW_FEAT_IMB_NUMA_NR))
+		return 0;
 	for_each_cpu_and(sys, cpu, &local->span, cpus_ptr)
 		if (++nr >= sd->imb_numa_nr)
 			return sd->imb_numa_nr;
@@ -170,6 +172,9 @@ static inline bool idlest_wins(struct cw_sys *sys, const struct cw_dst_search *s
 		if ((sd->flags & SD_NUMA) &&
 		    cpu_rq(sys, cpumask_first(sys, &idlest->span))->node == node)
 			return true;
+		if ((sd->flags & SD_NUMA) && !sched_feat(sys, CW_FEAT_IMB_NUMA_NR) &&
+		    search->local.idle_cpus)
+			return false;
 		return idlest_spare_wins(sd, &search->local, &search->idlest,
 					 allowed_imb_numa_nr(sys, cpus_ptr, sd, local));
 	default:

@@ -224,6 +224,80 @@ CW_GLOBAL s32 select_idle_cpu(struct cw_sys *sys CW_NONNULL, const struct cw_tas
 	return scan.idle_cpu;
 }
 
+/*
+ * CPUs that SIS_PROP lets a waker on this CPU look at, plus one: as many as take the
+ * 512th part of the time that it usually idles, by what its scans took so far; four at least.
+ */
+static inline s32 sis_prop_budget(struct cw_sys *sys, s32 this_cpu, u32 llc_weight)
+{
+	const struct cw_cpu *rq = cpu_rq(sys, this_cpu);
+	u64 span_avg = llc_weight * (rq->avg_idle / 512), nr = 4;
+
+	if (span_avg > 4 * (rq->avg_scan_cost + 1))
+		nr = span_avg / (rq->avg_scan_cost + 1);
+	return unknown((s32)(nr < SCAN_ALL ? nr : SCAN_ALL));
+}
+
+/*
+ * Without SIS_ONE_SEARCH: in the last-level cache of the target, d->target, an idle
+ * core if one is noted, else an idle CPU within the budget, else an idle sibling.
+ */
+CW_GLOBAL s32 select_idle_in_turn(struct cw_sys *sys CW_NONNULL, const struct cw_task *p CW_NONNULL,
+				  const struct cw_cpumask *cpus_ptr CW_NONNULL,
+				  struct cw_decision *d CW_NONNULL)
+{
+	s32 target = d->target;
+	const struct cw_domain *llc = sd_llc(sys, target);
+	struct cw_idle_scan scan = {
+		.allowed = cpus_ptr,
+		.p = p,
+		.start = target,
+		.budget = unknown(SCAN_ALL),
+		.idle_cpu = target, /* a busy sibling ends the look at a core */
+		.has_idle_core = sys->smt_present && test_idle_cores(sys, target),
+	};
+	s32 cpu;
+
+	if (!llc)
+		return -1;
+	scan.llc = &llc->span;
+	if (scan.has_idle_core) {
+		cpu = scan_span(sys, d, &scan, &llc->span, NULL);
+		if (cpu >= 0)
+			return cpu;
+		set_idle_cores(sys, target, false);
+		scan.has_idle_core = false;
+	}
+	if (sched_feat(sys, CW_FEAT_SIS_PROP))
+		scan.budget = sis_prop_budget(sys, d->this_cpu, llc->weight);
+	/* what scans take is noted with the cache of the waker's CPU */
+	cpu = sd_llc(sys, d->this_cpu) ? scan_span(sys, d, &scan, &llc->span, NULL) : -1;
+	if (cpu >= 0)
+		return cpu;
+	for_each_cpu_and(sys, cpu, &sys->smt_mask[target & CW_CPU_MASK], cpus_ptr) {
+		if (!sys->smt_present || !cpumask_test_cpu(cpu, &llc->span))
+			continue;
+		d->cpus_scanned++;
+		if (choose_idle_cpu(sys, cpu, p)) {
+			d->reason = CW_REASON_IDLE_SMT;
+			return cpu;
+		}
+	}
+	return -1;
+}
+
+/* SIS_PROP: the search that ended with this wakeup took so long. One that its budget ended tells nothing. */
+static inline void update_avg_scan_cost(struct cw_sys *sys, const struct cw_decision *d, u64 ns)
+{
+	struct cw_cpu *rq = cpu_rq(sys, d->this_cpu);
+
+	if (!(d->event & WF_TTWU) || !d->cpus_scanned || d->notes & CW_NOTE_SCAN_LIMIT)
+		return;
+	if (d->reason == CW_REASON_IDLE_CPU || d->reason == CW_REASON_IDLE_SMT ||
+	    d->reason == CW_REASON_TARGET_BUSY)
+		rq->avg_scan_cost += (u64)(((s64)ns - (s64)rq->avg_scan_cost) / 8);
+}
+
 /* How well an idle CPU that is not ideal suits, where CPUs differ in capacity; best first. */
 enum asym_idle_rank {
 	ASYM_IDLE_CORE_BOOST_MISFIT, /* big enough, except for the requested minimum performance */

@@ -72,7 +72,9 @@ static inline s32 wake_affine_idle(struct cw_sys *sys, const struct cw_wakeup *w
 	/* A sync waker is about to sleep and leaves its CPU. */
 	if ((w->wake_flags & WF_SYNC) && rq->nr_running - rq->cfs_nr_delayed == 1)
 		return this_cpu;
-	return available_idle_cpu(sys, prev_cpu) ? prev_cpu : -1;
+	if (sched_feat(sys, CW_FEAT_WA_IDLE_PREV) && available_idle_cpu(sys, prev_cpu))
+		return prev_cpu;
+	return -1;
 }
 
 /*

@@ -93,19 +93,25 @@ static inline bool stack_on_kthread(struct cw_sys *sys, const struct cw_wakeup *
 	       w->prev_cpu == w->this_cpu && cpu_rq(sys, w->this_cpu)->nr_running <= 1;
 }
 
-/* The recently used CPU if it may be taken, else -1; the previous CPU becomes the recent one. */
+/*
+ * The recently used CPU if it may be taken, else -1. The previous CPU becomes the
+ * recent one, before RECENT_USED_PREV only in exchange for that.
+ */
 static inline s32 take_recent_used_cpu(struct cw_sys *sys, const struct cw_wakeup *w,
 				       struct cw_decision *d, s32 target)
 {
 	s32 recent = w->p->recent_used_cpu;
 
-	w->p->recent_used_cpu = w->prev_cpu;
+	if (sched_feat(sys, CW_FEAT_RECENT_USED_PREV))
+		w->p->recent_used_cpu = w->prev_cpu;
 	if (recent == w->prev_cpu || !idle_candidate(sys, w, d, recent, target))
 		return -1;
-	if (cpumask_test_cpu(recent, w->cpus_ptr))
-		return recent;
-	d->notes |= CW_NOTE_AFFINITY;
-	return -1;
+	if (!cpumask_test_cpu(recent, w->cpus_ptr)) {
+		d->notes |= CW_NOTE_AFFINITY;
+		return -1;
+	}
+	w->p->recent_used_cpu = w->prev_cpu;
+	return recent;
 }
 
 /* An idle CPU of the target's last-level cache, or -1. */
@@ -114,6 +120,8 @@ static inline s32 search_llc(struct cw_sys *sys, const struct cw_wakeup *w, stru
 {
 	bool has_idle_core = false;
 
+	if (!sched_feat(sys, CW_FEAT_SIS_ONE_SEARCH))
+		return select_idle_in_turn(sys, w->p, w->cpus_ptr, d);
 	if (sys->smt_present) {
 		has_idle_core = test_idle_cores(sys, target);
 		if (!has_idle_core && cpus_share_cache(sys, w->prev_cpu, target)) {
@@ -259,8 +267,13 @@ static inline s32 find_cpu(struct cw_sys *sys, const struct cw_wakeup *w, struct
 	}
 	if (slow >= 0)
 		return sched_balance_find_dst_cpu(sys, w, d, (u32)slow, sd_flag);
-	if (w->wake_flags & WF_TTWU)
-		return select_idle_sibling(sys, w, d, d->target);
+	if (w->wake_flags & WF_TTWU) {
+		s32 cpu = select_idle_sibling(sys, w, d, d->target);
+
+		if (affine && !sched_feat(sys, CW_FEAT_RECENT_USED_PREV))
+			w->waker->recent_used_cpu = w->this_cpu;
+		return cpu;
+	}
 	return decide(d, w->prev_cpu, CW_REASON_NONE);
 }
 

@@ -129,7 +129,9 @@ impl Simulation<'_> {
             }
         }
         self.trace.decision(&d);
-        self.charge_stall(cpu, u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns);
+        let scan_ns = u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns;
+        self.sys.update_avg_scan_cost(&d, scan_ns);
+        self.charge_stall(cpu, scan_ns);
         d.cpu as usize
     }
 

@@ -34,9 +34,14 @@ fn biased() -> Setup {
 
 /// The CPUs of half of the LLCs are little.
 fn asymmetric(machine: &str, workload: Workload) -> Setup {
+    unlike(machine, 446, workload)
+}
+
+/// The CPUs of half of the LLCs have this capacity.
+fn unlike(machine: &str, capacity: u32, workload: Workload) -> Setup {
     let mut s = Setup::new(machine, workload);
     let little = s.machine.nr_llcs() / 2;
-    s.machine.cpus.iter_mut().filter(|cpu| cpu.llc < little).for_each(|cpu| cpu.capacity = 446);
+    s.machine.cpus.iter_mut().filter(|cpu| cpu.llc < little).for_each(|cpu| cpu.capacity = capacity);
     s
 }
 
@@ -63,9 +68,9 @@ fn sched_cache(s: Setup) -> Setup {
 /// Features that act on what simulated tasks never are: SCHED_IDLE, kept off CPUs, or so light that
 /// their turn would be shorter than the least granularity; or hardly ever, as balancing takes first
 /// those that have waited, which are eligible, and as tasks of one weight keep within the limits of lag
-/// and need no conversion of time.
+/// and need no conversion of time; or on what other classes take of a CPU, which is nothing.
 /// Their cases are states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 8] = [
+const NOT_SIMULATED: [&str; 9] = [
     "DST_GROUP_ALLOWED",
     "SCHED_IDLE_AVOIDS_PEERS",
     "SIS_KEEP_IDLE_CORES",
@@ -74,6 +79,7 @@ const NOT_SIMULATED: [&str; 8] = [
     "BASE_SLICE",
     "LAG_MAX_SLICE",
     "EXACT_DELTA",
+    "LB_REDUCED_CAPACITY",
 ];
 
 /// Where each feature matters.
@@ -129,6 +135,22 @@ fn feature_case(name: &str) -> Option<Setup> {
         "NI_RATE" => Setup::new("4c", restless(6, 100_000, 100_000, 3000)),
         "LB_RUNNABLE" => crowd("2l4c2t"),
         // CPUs that are idle for a quarter of the time, and tasks that wait for them all the same
+        // an idle previous CPU of another cache, which is more loaded than the waker's
+        "WA_IDLE_PREV" => crowd("4l2c"),
+        "SIS_ONE_SEARCH" => crowd("2l4c2t").profile("linux-5.10"),
+        "SIS_PROP" => two_processes("2l4c", 8).profile("linux-5.10"),
+        "RECENT_USED_PREV" | "LB_SMT_BALANCE" => crowd("2l4c2t"),
+        "IMB_NUMA_NR" => crowd("2n1l4c"),
+        // three caches that are fully busy
+        "LB_BUSIEST_SIBLING" => Setup::new("4l2c", restless(9, 7 * MS, MS, 80)),
+        "LB_UTIL_BOOST" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),
+        "LB_IDLE_CORE" => Setup::new("2l4c2t", uneven()),
+        // tasks that leave load behind when they sleep
+        "LB_SKIP_EMPTY" => Setup::new("2l4c", restless(24, 2 * MS, 3 * MS, 80)),
+        // big cores that are bigger by more than 5 %, and by less than the margin of tasks
+        "LB_CAPACITY_GREATER" => unlike("4l2c", 900, spinners(6, 60 * MS)),
+        // two misfits that never sleep
+        "LB_MISFIT_FIRST" => asymmetric("4l2c", spinners(6, 60 * MS)),
         "GROUP_RUNNABLE" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),
         // a cache that has room, but not for one of the tasks that crowd the other
         "LB_UTIL_RELAX" => asymmetric("2l2c", spinners(5, 60 * MS)),

@@ -203,6 +203,12 @@ impl System {
         unsafe { cw_select_task_rq_fair(&mut *self.0, &w, &mut d) };
         d
     }
+
+    /// The search for an idle CPU of this decision took `ns` nanoseconds, for SIS_PROP.
+    pub fn update_avg_scan_cost(&mut self, decision: &Decision, ns: u64) {
+        // SAFETY: as above.
+        unsafe { cw_update_avg_scan_cost(&mut *self.0, decision, ns) }
+    }
 }
 
 /// Load balancing (`policy/balance/balance.h` and what it includes).

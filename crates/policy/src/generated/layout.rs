@@ -249,6 +249,7 @@ pub struct Cpu {
     pub idle_stamp: u64,
     pub avg_idle: u64,
     pub max_idle_balance_cost: u64,
+    pub avg_scan_cost: u64,
     pub load_weight: u64,
     pub misfit_task_load: u64,
     pub cfs_nr_delayed: u32,
@@ -267,7 +268,7 @@ pub struct Cpu {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 240usize];
+    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 248usize];
     ["Alignment of Cpu"][::std::mem::align_of::<Cpu>() - 8usize];
     ["Offset of field: Cpu::nr_running"][::std::mem::offset_of!(Cpu, nr_running) - 0usize];
     ["Offset of field: Cpu::cfs_nr_running"][::std::mem::offset_of!(Cpu, cfs_nr_running) - 4usize];
@@ -287,23 +288,24 @@ const _: () = {
     ["Offset of field: Cpu::avg_idle"][::std::mem::offset_of!(Cpu, avg_idle) - 56usize];
     ["Offset of field: Cpu::max_idle_balance_cost"]
         [::std::mem::offset_of!(Cpu, max_idle_balance_cost) - 64usize];
-    ["Offset of field: Cpu::load_weight"][::std::mem::offset_of!(Cpu, load_weight) - 72usize];
-    ["Offset of field: Cpu::misfit_task_load"][::std::mem::offset_of!(Cpu, misfit_task_load) - 80usize];
-    ["Offset of field: Cpu::cfs_nr_delayed"][::std::mem::offset_of!(Cpu, cfs_nr_delayed) - 88usize];
-    ["Offset of field: Cpu::nr_numa_running"][::std::mem::offset_of!(Cpu, nr_numa_running) - 92usize];
+    ["Offset of field: Cpu::avg_scan_cost"][::std::mem::offset_of!(Cpu, avg_scan_cost) - 72usize];
+    ["Offset of field: Cpu::load_weight"][::std::mem::offset_of!(Cpu, load_weight) - 80usize];
+    ["Offset of field: Cpu::misfit_task_load"][::std::mem::offset_of!(Cpu, misfit_task_load) - 88usize];
+    ["Offset of field: Cpu::cfs_nr_delayed"][::std::mem::offset_of!(Cpu, cfs_nr_delayed) - 96usize];
+    ["Offset of field: Cpu::nr_numa_running"][::std::mem::offset_of!(Cpu, nr_numa_running) - 100usize];
     ["Offset of field: Cpu::nr_preferred_running"]
-        [::std::mem::offset_of!(Cpu, nr_preferred_running) - 96usize];
-    ["Offset of field: Cpu::nr_pref_dst_llc"][::std::mem::offset_of!(Cpu, nr_pref_dst_llc) - 100usize];
+        [::std::mem::offset_of!(Cpu, nr_preferred_running) - 104usize];
+    ["Offset of field: Cpu::nr_pref_dst_llc"][::std::mem::offset_of!(Cpu, nr_pref_dst_llc) - 108usize];
     ["Offset of field: Cpu::nr_pref_llc_running"]
-        [::std::mem::offset_of!(Cpu, nr_pref_llc_running) - 104usize];
-    ["Offset of field: Cpu::curr"][::std::mem::offset_of!(Cpu, curr) - 108usize];
-    ["Offset of field: Cpu::clock_task"][::std::mem::offset_of!(Cpu, clock_task) - 112usize];
-    ["Offset of field: Cpu::clock_pelt"][::std::mem::offset_of!(Cpu, clock_pelt) - 120usize];
-    ["Offset of field: Cpu::next_balance"][::std::mem::offset_of!(Cpu, next_balance) - 128usize];
-    ["Offset of field: Cpu::curr_util"][::std::mem::offset_of!(Cpu, curr_util) - 136usize];
-    ["Offset of field: Cpu::pad2"][::std::mem::offset_of!(Cpu, pad2) - 140usize];
-    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 144usize];
-    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 208usize];
+        [::std::mem::offset_of!(Cpu, nr_pref_llc_running) - 112usize];
+    ["Offset of field: Cpu::curr"][::std::mem::offset_of!(Cpu, curr) - 116usize];
+    ["Offset of field: Cpu::clock_task"][::std::mem::offset_of!(Cpu, clock_task) - 120usize];
+    ["Offset of field: Cpu::clock_pelt"][::std::mem::offset_of!(Cpu, clock_pelt) - 128usize];
+    ["Offset of field: Cpu::next_balance"][::std::mem::offset_of!(Cpu, next_balance) - 136usize];
+    ["Offset of field: Cpu::curr_util"][::std::mem::offset_of!(Cpu, curr_util) - 144usize];
+    ["Offset of field: Cpu::pad2"][::std::mem::offset_of!(Cpu, pad2) - 148usize];
+    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 152usize];
+    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 216usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -576,7 +578,7 @@ pub struct Sys {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4489432usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4497624usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -594,14 +596,14 @@ const _: () = {
     ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 56usize];
     ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 72usize];
     ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 216usize];
-    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 245976usize];
-    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 901336usize];
-    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1032408usize];
-    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1081560usize];
-    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1458392usize];
-    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3883224usize];
-    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3899608usize];
-    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3965144usize];
+    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 254168usize];
+    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 909528usize];
+    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1040600usize];
+    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1089752usize];
+    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1466584usize];
+    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3891416usize];
+    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3907800usize];
+    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3973336usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;

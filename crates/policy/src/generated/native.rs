@@ -24,6 +24,7 @@ unsafe extern "C" {
     pub fn cw_task_cache_work(sys: *mut Sys, process: *mut Process, p: *const Task, now: u64) -> bool;
     pub fn cw_task_cache_cpu(p: *mut Task, process: *const Process);
     pub fn cw_select_task_rq_fair(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32;
+    pub fn cw_update_avg_scan_cost(sys: *mut Sys, d: *const Decision, ns: u64);
     pub fn cw_balance_begin(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64);
     pub fn cw_sched_balance_find_src(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32;
     pub fn cw_sched_balance_find_src_group(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32;

@@ -136,6 +136,32 @@ pub enum Feature {
     PREEMPT_FULL,
     /// VARIANT (by 7.3): EEVDF: real time is converted to virtual time by a division, not by the weight's inverse
     EXACT_DELTA,
+    /// VARIANT (5.13): WA_IDLE: an idle previous CPU is kept even if it is in another cache, before loads are compared
+    WA_IDLE_PREV,
+    /// VARIANT (5.12): a wakeup searches the target's cache once, from the CPU after the target: for an idle core if one is noted, otherwise for an idle sibling of the previous CPU and then for any idle CPU; without, it searches from the target on, first for an idle core, then for any idle CPU, then for an idle sibling of the target
+    SIS_ONE_SEARCH,
+    /// without SIS_ONE_SEARCH: limit the scan for an idle CPU by how long the waker's CPU usually idles and by what its scans cost
+    SIS_PROP,
+    /// VARIANT (by 6.1): a task's recently used CPU is its previous CPU at the wakeup before; without, the CPU on which the task last woke another task
+    RECENT_USED_PREV,
+    /// VARIANT (5.11, 5.18): between NUMA nodes an imbalance of two tasks is allowed while few tasks run, depending on the number of LLCs; without, fork and exec leave a node only if it has no idle CPU, and balancing leaves a node its last two tasks
+    IMB_NUMA_NR,
+    /// VARIANT (6.0): an idle CPU pulls the only task of a CPU that other classes use noticeably
+    LB_REDUCED_CAPACITY,
+    /// VARIANT (5.13): asymmetric capacity: balancing compares the capacity of the balancing CPU with that of other groups and CPUs, and a difference counts from 5 % on; without, it compares groups by capacity_margin, and CPUs exactly
+    LB_CAPACITY_GREATER,
+    /// VARIANT (by 6.1): balancing never selects a CPU without fair tasks as the busiest, whatever load its sleeping tasks have left
+    LB_SKIP_EMPTY,
+    /// VARIANT (6.5): whether tasks are spread over siblings is a flag of the busiest group, and a fully busy group gives way to a later one unless it is an SMT core; without, it is a flag of the child domain, and the first fully busy group is kept
+    LB_BUSIEST_SIBLING,
+    /// VARIANT (6.5): when utilisation is to be moved, the busiest CPU is found by the time that tasks wait there, too
+    LB_UTIL_BOOST,
+    /// VARIANT (6.6): an idle CPU relieves SMT cores that run several tasks, and only idle CPUs spread tasks over siblings, in proportion to their cores; without, busy CPUs do, too, and cores do not count
+    LB_SMT_BALANCE,
+    /// VARIANT (6.6): the first idle CPU of a group whose core is idle balances for the group; without, the first idle CPU
+    LB_IDLE_CORE,
+    /// VARIANT (6.9): of groups whose largest misfit tasks have the same load the first is the busiest; without, the last
+    LB_MISFIT_FIRST,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -523,6 +549,84 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "7.3..",
         seed: "",
         help: "VARIANT (by 7.3): EEVDF: real time is converted to virtual time by a division, not by the weight's inverse",
+    },
+    FeatureInfo {
+        name: "WA_IDLE_PREV",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (5.13): WA_IDLE: an idle previous CPU is kept even if it is in another cache, before loads are compared",
+    },
+    FeatureInfo {
+        name: "SIS_ONE_SEARCH",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (5.12): a wakeup searches the target's cache once, from the CPU after the target: for an idle core if one is noted, otherwise for an idle sibling of the previous CPU and then for any idle CPU; without, it searches from the target on, first for an idle core, then for any idle CPU, then for an idle sibling of the target",
+    },
+    FeatureInfo {
+        name: "SIS_PROP",
+        kernels: "5.5..5.10",
+        seed: "",
+        help: "without SIS_ONE_SEARCH: limit the scan for an idle CPU by how long the waker's CPU usually idles and by what its scans cost",
+    },
+    FeatureInfo {
+        name: "RECENT_USED_PREV",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (by 6.1): a task's recently used CPU is its previous CPU at the wakeup before; without, the CPU on which the task last woke another task",
+    },
+    FeatureInfo {
+        name: "IMB_NUMA_NR",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (5.11, 5.18): between NUMA nodes an imbalance of two tasks is allowed while few tasks run, depending on the number of LLCs; without, fork and exec leave a node only if it has no idle CPU, and balancing leaves a node its last two tasks",
+    },
+    FeatureInfo {
+        name: "LB_REDUCED_CAPACITY",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (6.0): an idle CPU pulls the only task of a CPU that other classes use noticeably",
+    },
+    FeatureInfo {
+        name: "LB_CAPACITY_GREATER",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (5.13): asymmetric capacity: balancing compares the capacity of the balancing CPU with that of other groups and CPUs, and a difference counts from 5 % on; without, it compares groups by capacity_margin, and CPUs exactly",
+    },
+    FeatureInfo {
+        name: "LB_SKIP_EMPTY",
+        kernels: "6.1..",
+        seed: "",
+        help: "VARIANT (by 6.1): balancing never selects a CPU without fair tasks as the busiest, whatever load its sleeping tasks have left",
+    },
+    FeatureInfo {
+        name: "LB_BUSIEST_SIBLING",
+        kernels: "6.5..",
+        seed: "",
+        help: "VARIANT (6.5): whether tasks are spread over siblings is a flag of the busiest group, and a fully busy group gives way to a later one unless it is an SMT core; without, it is a flag of the child domain, and the first fully busy group is kept",
+    },
+    FeatureInfo {
+        name: "LB_UTIL_BOOST",
+        kernels: "6.5..",
+        seed: "",
+        help: "VARIANT (6.5): when utilisation is to be moved, the busiest CPU is found by the time that tasks wait there, too",
+    },
+    FeatureInfo {
+        name: "LB_SMT_BALANCE",
+        kernels: "6.8..",
+        seed: "",
+        help: "VARIANT (6.6): an idle CPU relieves SMT cores that run several tasks, and only idle CPUs spread tasks over siblings, in proportion to their cores; without, busy CPUs do, too, and cores do not count",
+    },
+    FeatureInfo {
+        name: "LB_IDLE_CORE",
+        kernels: "6.8..",
+        seed: "",
+        help: "VARIANT (6.6): the first idle CPU of a group whose core is idle balances for the group; without, the first idle CPU",
+    },
+    FeatureInfo {
+        name: "LB_MISFIT_FIRST",
+        kernels: "6.12..",
+        seed: "",
+        help: "VARIANT (6.9): of groups whose largest misfit tasks have the same load the first is the busiest; without, the last",
     },
 ];
 
