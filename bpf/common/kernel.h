@@ -256,6 +256,10 @@ struct sched_domain___span { /* 7.2 and before; later the span follows the struc
 	unsigned long span[];
 };
 
+struct sched_domain___scan_cost { /* until 6.6 */
+	u64 avg_scan_cost;
+};
+
 struct sched_domain___cache { /* CONFIG_SCHED_CACHE, 7.2 and later */
 	unsigned int llc_max;
 	unsigned int *llc_counts;
@@ -273,6 +277,7 @@ struct rq {
 	struct sched_domain *sd;
 	unsigned long misfit_task_load;
 	u64 idle_stamp;
+	u64 avg_idle;
 	struct cpuidle_state *idle_state;
 	int cpu;
 };

@@ -187,6 +187,23 @@ static void read_llc(u32 cpu, struct capture_cpu *out)
 	}
 }
 
+#ifdef LINUX_5_10
+/* What limits its scans for an idle CPU (SIS_PROP). */
+static void read_scan_limit(u32 cpu, struct capture_cpu *out)
+{
+	struct sched_domain___scan_cost *sd = per_cpu_pointer(sd_llc, cpu);
+	const struct rq *rq = per_cpu(runqueues, cpu);
+
+	out->avg_idle = narrow(per_cpu_read(rq, avg_idle));
+	if (sd)
+		out->nr_idle_scan = narrow(BPF_CORE_READ(sd, avg_scan_cost));
+}
+#else
+static void read_scan_limit(u32 cpu, struct capture_cpu *out)
+{
+}
+#endif
+
 static void read_asym(u32 cpu, struct capture_cpu *out)
 {
 	struct sched_domain *sd = per_cpu_pointer(sd_asym_cpucapacity, cpu);
@@ -232,6 +249,7 @@ static void read_cpu(u32 cpu, u32 dst_llc, struct capture_cpu *out)
 	out->nr_preferred_running = per_cpu_read(rq, nr_preferred_running);
 	out->nr_pref_dst_llc = nr_pref_llc(rq, dst_llc);
 	read_llc(cpu, out);
+	read_scan_limit(cpu, out);
 	read_asym(cpu, out);
 }
 
@@ -539,7 +557,7 @@ int BPF_PROG(placement_end, struct task_struct *p, int prev_cpu, int wake_flags,
 
 static u32 llc_of(u32 cpu)
 {
-	const int *id = per_cpu(sd_llc_id, cpu);
+	int *id = per_cpu(sd_llc_id, cpu);
 
 	return id ? per_cpu_value(id) : 0;
 }

@@ -121,7 +121,7 @@ struct capture_cpu {
 	u64 misfit_task_load;
 	u64 idle_stamp;
 	u32 has_idle_cores; /* of its LLC */
-	u32 nr_idle_scan; /* of its LLC */
+	u32 nr_idle_scan; /* of its LLC; until 5.10 what its scans take on average, ns (sd_llc->avg_scan_cost) */
 	u32 llc_util_avg; /* of its LLC (cache-aware balancing, 7.3) */
 	u32 llc_capacity;
 	u32 nr_numa_running;
@@ -129,7 +129,7 @@ struct capture_cpu {
 	u32 nr_pref_dst_llc; /* of its tasks, those that prefer the LLC of the balancing CPU (7.3) */
 	u32 asym_has_idle_cores; /* of its domain of asymmetric capacity; CAPTURE_NO_SHARED: it has none */
 	u32 asym_nr_idle_scan; /* likewise */
-	u32 pad;
+	u32 avg_idle; /* how long it idles on average, ns; only until 5.10 */
 };
 
 #define CAPTURE_NO_SHARED 0xffffffffu

@@ -9,6 +9,7 @@
 extern const void runqueues __ksym;
 extern const void sd_llc_shared __ksym;
 extern const void sd_asym_cpucapacity __ksym;
+extern const void sd_llc __ksym;
 extern const void sd_llc_id __ksym;
 extern const void __preempt_count __ksym __weak;
 extern const void __per_cpu_offset __ksym;
@@ -40,6 +41,7 @@ static __attribute__((unused)) u32 this_cpu_preempt_count(void)
 
 #define per_cpu(variable, cpu) per_cpu_address(&(variable), cpu)
 #define per_cpu_read(pointer, member) BPF_CORE_READ(pointer, member)
+/* The pointer must not be one to const, or the value would count as known to be 0. */
 #define per_cpu_value(pointer)                                                                     \
 	({                                                                                         \
 		typeof(*(pointer)) value = 0;                                                      \

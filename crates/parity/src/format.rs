@@ -215,7 +215,7 @@ structures! {
         util_est: u32, exit_latency: u32, load_avg: u64, runnable_avg: u64, util_avg: u64,
         misfit_task_load: u64, idle_stamp: u64, has_idle_cores: u32, nr_idle_scan: u32, llc_util_avg: u32,
         llc_capacity: u32, nr_numa_running: u32, nr_preferred_running: u32, nr_pref_dst_llc: u32,
-        asym_has_idle_cores: u32, asym_nr_idle_scan: u32, pad: u32,
+        asym_has_idle_cores: u32, asym_nr_idle_scan: u32, avg_idle: u32,
     }
 
     /// `struct capture_changed_cpu`.

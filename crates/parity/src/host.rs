@@ -87,13 +87,19 @@ impl Host {
     }
 
     /// Domain flags of this kernel, whose numbers differ from kernel to kernel, as the policy numbers them. One of
-    /// them was called otherwise until 6.9.
+    /// them was called otherwise until 6.9, and until 5.13 the domains with `SD_ASYM_CPUCAPACITY` were those that
+    /// have `SD_ASYM_CPUCAPACITY_FULL` since.
     pub fn sd_flags(&self, kernel: u32) -> u32 {
-        let names = self.line("sd_flags").unwrap_or_default().split_whitespace().take(32);
-        let set = names.enumerate().filter(|(bit, _)| kernel >> bit & 1 == 1);
-        let current = |name| if name == "SD_SHARE_PKG_RESOURCES" { "SD_SHARE_LLC" } else { name };
-        set.filter_map(|(_, name)| SD_FLAGS.iter().position(|known| *known == current(name)))
-            .fold(0, |flags, bit| flags | 1 << bit)
+        let names = || self.line("sd_flags").unwrap_or_default().split_whitespace().take(32);
+        let bit_of = |name| SD_FLAGS.iter().position(|known| *known == name).map_or(0, |bit| 1 << bit);
+        let full = names().any(|name| name == "SD_ASYM_CPUCAPACITY_FULL");
+        let policy = |name| match name {
+            "SD_SHARE_PKG_RESOURCES" => bit_of("SD_SHARE_LLC"),
+            "SD_ASYM_CPUCAPACITY" if !full => bit_of(name) | bit_of("SD_ASYM_CPUCAPACITY_FULL"),
+            _ => bit_of(name),
+        };
+        let set = names().enumerate().filter(|(bit, _)| kernel >> bit & 1 == 1);
+        set.fold(0, |flags, (_, name)| flags | policy(name))
     }
 
     /// Nanoseconds of a jiffy.
@@ -195,6 +201,12 @@ mod tests {
         assert_eq!(host("6.12", "").sd_flags(0b1010), 0);
         let old = Host::parse(b"release\t6.1\ncpus\t4\nhz\t250\nsd_flags\tSD_SHARE_PKG_RESOURCES\n").unwrap();
         assert_eq!(old.sd_flags(1), 1 << 9);
+        let asym = |names| {
+            let text = format!("release\t6.1\ncpus\t4\nhz\t250\nsd_flags\t{names}\n");
+            Host::parse(text.as_bytes()).unwrap().sd_flags(1)
+        };
+        assert_eq!(asym("SD_ASYM_CPUCAPACITY SD_ASYM_CPUCAPACITY_FULL"), 1 << 5);
+        assert_eq!(asym("SD_ASYM_CPUCAPACITY SD_NUMA"), 1 << 5 | 1 << 6);
     }
 
     #[test]

@@ -201,7 +201,9 @@ fn changed_notes(sys: &System, placement: &Placement, ends: &CpuSet) -> Vec<Move
                 moved.push(Moved { cpu: end, field, before, after });
             }
         };
-        compare("nr_idle_scan", &llc, false, |c| c.nr_idle_scan);
+        if sys.sched_feat(Feature::SIS_UTIL) {
+            compare("nr_idle_scan", &llc, false, |c| c.nr_idle_scan);
+        }
         // a failed search for an idle core clears the flag
         compare("has_idle_cores", &llc, true, |c| c.has_idle_cores);
         if sys.asym_present != 0 {

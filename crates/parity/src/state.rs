@@ -7,7 +7,7 @@ use coreward_policy::layout::{
     CfsRq, MAX_CPUS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NO_IDLE_STATE, NONE, TASK_CFS_RQ,
     TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TASK_UCLAMP,
 };
-use coreward_policy::{Avg, CpuMask, Domain, Group, Llc, NR_TUNABLES, System, Task};
+use coreward_policy::{Avg, CpuMask, Domain, Feature, Group, Llc, NR_TUNABLES, System, Task};
 
 use crate::format::{self, CpuState, DomainHead, GroupState, TaskState};
 use crate::record::{RecordedDomain, RecordedMachine, States};
@@ -195,6 +195,7 @@ impl State {
 
     /// Loads the state of one CPU, and of its caches.
     pub(crate) fn apply_cpu(&mut self, cpu: usize, state: &CpuState) {
+        let sis_prop = self.sys.sched_feat(Feature::SIS_PROP);
         let rq = &mut self.sys.cpu[cpu];
         rq.nr_running = state.nr_running;
         rq.cfs_nr_running = state.h_nr_queued;
@@ -217,6 +218,10 @@ impl State {
             util_est: state.util_est,
             ..Avg::default()
         };
+        if sis_prop {
+            rq.avg_idle = state.avg_idle.into();
+            rq.avg_scan_cost = state.nr_idle_scan.into();
+        }
         let (llc, asym) = (rq.llc as usize, rq.asym_sd);
         let llc = &mut self.sys.llc[llc];
         llc.has_idle_cores = state.has_idle_cores;
