@@ -48,13 +48,18 @@ pub(crate) fn from_defs(policy: &Path, headers: &Headers) -> Result<String> {
     writeln!(out, "/// How many tunables there are.\npub const NR_TUNABLES: usize = {};\n", tunables.len())?;
 
     let profiles = read("profiles.def", &["PROFILE"])?;
-    let names: Vec<_> = profiles.iter().map(|e| e.args.join(", ")).collect();
-    writeln!(
-        out,
-        "/// The names of the profiles, oldest kernel first.\npub const PROFILES: [&str; {}] = [{}];\n",
-        names.len(),
-        names.join(", ")
-    )?;
+    let rows = profiles.iter().map(|e| match &e.args[..] {
+        [name, compared] => Ok((name.as_str(), compared.as_str())),
+        _ => bail!("line {}: not two arguments", e.line),
+    });
+    let (names, compared): (Vec<_>, Vec<_>) = rows.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    for (name, help, column) in [
+        ("PROFILES", "The names of the profiles, oldest kernel first.", names),
+        ("COMPARED", "The kernel that each profile was compared with, or \"\".", compared),
+    ] {
+        let (nr, list) = (column.len(), column.join(", "));
+        writeln!(out, "/// {help}\npub const {name}: [&str; {nr}] = [{list}];\n")?;
+    }
     for (file, of, name) in
         [("reasons.def", "REASON", "REASONS"), ("queue/reasons.def", "QUEUE_REASON", "QUEUE_REASONS")]
     {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cli;
 use crate::output;
+use crate::policy;
 
 /// A feature or a tunable, as it is listed.
 #[derive(Serialize)]
@@ -62,5 +63,17 @@ fn table(profile: Profile, rows: &[Row], out: &mut dyn Write) -> Result<()> {
         Ok(writeln!(out, "{name:width$}  {value:>10}  {default:>10}  {unit:6}  {seed:4}  {help}")?)
     };
     line(["name", profile.name(), "default", "unit", "seed", "meaning"])?;
-    rows.iter().try_for_each(|r| line([r.name, &r.value, &r.default, r.unit, r.seed, r.help]))
+    rows.iter().try_for_each(|r| line([r.name, &r.value, &r.default, r.unit, r.seed, r.help]))?;
+    Ok(writeln!(out, "\n{}", evidence(profile))?)
+}
+
+/// With which kernel the profile was compared, or what sets it apart from the nearest profile that was.
+fn evidence(profile: Profile) -> String {
+    let name = profile.name();
+    if let Some(kernel) = profile.compared() {
+        return format!("{name}: placement and balance agree with recordings of Linux {kernel}");
+    }
+    let nearest = profile.nearest_compared();
+    let switched: Vec<_> = policy::switched(nearest.features(), profile.features()).collect();
+    format!("{name}: not compared with recordings; it is {} with {}", nearest.name(), switched.join(" "))
 }

@@ -51,11 +51,7 @@ impl Policy {
     /// The deviations from the profile and the machine file.
     pub(crate) fn deviations(&self) -> Vec<String> {
         let PolicySettings { features, tunables } = self.settings();
-        let changed = features ^ self.profile.features();
-        let switched = FEATURES.iter().enumerate().filter(|(i, _)| changed >> i & 1 == 1).map(|(i, f)| {
-            let off = features >> i & 1 == 0;
-            format!("{}{}", if off { "NO_" } else { "" }, f.name)
-        });
+        let switched = switched(self.profile.features(), features);
         let tunables = TUNABLES
             .iter()
             .zip(tunables)
@@ -64,6 +60,15 @@ impl Policy {
         let costs = self.costs.iter().map(|(name, value)| format!("{name}={value}"));
         switched.chain(tunables).chain(costs).collect()
     }
+}
+
+/// The features that differ between two sets, by name; those that are off in the second one with a leading `NO_`.
+pub(crate) fn switched(from: u128, to: u128) -> impl Iterator<Item = String> {
+    let changed = from ^ to;
+    FEATURES.iter().enumerate().filter(move |(i, _)| changed >> i & 1 == 1).map(move |(i, f)| {
+        let off = to >> i & 1 == 0;
+        format!("{}{}", if off { "NO_" } else { "" }, f.name)
+    })
 }
 
 #[cfg(test)]

@@ -30,6 +30,16 @@ fn features() {
     let old = stdout(&["features", "--profile", "linux-4.8"]);
     let util_est = old.lines().find(|line| line.starts_with("UTIL_EST ")).unwrap();
     assert_eq!(util_est.split_whitespace().collect::<Vec<_>>()[1..3], ["off", "on"], "4.8, and the default");
+    let last_line = |profile| stdout(&["features", "--profile", profile]).lines().last().unwrap().to_owned();
+    assert_eq!(
+        last_line("linux-6.1"),
+        "linux-6.1: placement and balance agree with recordings of Linux 6.1.176"
+    );
+    let between = last_line("linux-6.5");
+    assert!(
+        between.starts_with("linux-6.5: not compared with recordings; it is linux-6.1 with NO_NI_RANDOM ")
+    );
+    assert!(between.ends_with(" LB_BUSIEST_SIBLING LB_UTIL_BOOST"), "{between}");
 }
 
 /// Seed 002's machine and request, as its kernel prints them.
@@ -47,7 +57,8 @@ fn json_lists_what_the_text_lists() {
         list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
     };
     let first_words = |text: &str| -> Vec<String> {
-        text.lines().map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+        let list = text.lines().take_while(|line| !line.is_empty());
+        list.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&parse(&["machines", "--json"])), first_words(&stdout(&["machines"])));
     assert_eq!(names(&parse(&["features", "--json"])), first_words(&stdout(&["features"]))[1..]);

@@ -1,6 +1,6 @@
 //! Features, tunables, and the kernel versions that a set of them represents.
 
-use crate::generated::tables::{FEATURES, PROFILES};
+use crate::generated::tables::{COMPARED, FEATURES, PROFILES};
 
 /// One `FEATURE` line of `policy/features.def`.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,20 @@ impl Profile {
         self.name().strip_prefix("linux-").and_then(version).expect("the profiles are named after kernels")
     }
 
+    /// The kernel whose recorded placements and balances this profile agrees with, `6.12.107`; `None` if it has not
+    /// been compared with any.
+    pub fn compared(self) -> Option<&'static str> {
+        Some(COMPARED[self.index]).filter(|kernel| !kernel.is_empty())
+    }
+
+    /// The profile compared with a kernel that is nearest to this one, itself included: the newest one that is not
+    /// newer, or else the oldest of all.
+    pub fn nearest_compared(self) -> Profile {
+        let compared = |index: &usize| !COMPARED[*index].is_empty();
+        let older = (0..=self.index).rev().find(compared);
+        Profile { index: older.or_else(|| (self.index..COMPARED.len()).find(compared)).unwrap_or(self.index) }
+    }
+
     /// The feature bits that are on in this profile; bit i is the i-th of [`FEATURES`].
     pub fn features(self) -> u128 {
         let on =
@@ -104,6 +118,16 @@ mod tests {
         assert!(on("..5.5", (5, 5)) && !on("..5.5", (5, 10)));
         assert!(on("6.1 6.12..", (6, 1)) && !on("6.1 6.12..", (6, 5)) && on("6.1 6.12..", (6, 18)));
         assert!(!on("", (6, 12)));
+    }
+
+    #[test]
+    fn a_profile_without_recordings_has_a_neighbour_with_some() {
+        let nearest = |name| Profile::by_name(name).unwrap().nearest_compared().name();
+        assert_eq!(nearest("linux-6.12"), "linux-6.12");
+        assert_eq!(nearest("linux-6.8"), "linux-6.1");
+        assert_eq!(nearest("linux-4.8"), "linux-5.10");
+        assert_eq!(Profile::DEFAULT.compared(), Some("6.12.107"));
+        assert_eq!(Profile::by_name("linux-6.5").unwrap().compared(), None);
     }
 
     #[test]

@@ -837,6 +837,9 @@ pub const PROFILES: [&str; 9] = [
     "linux-7.3",
 ];
 
+/// The kernel that each profile was compared with, or "".
+pub const COMPARED: [&str; 9] = ["", "", "5.10.223", "6.1.176", "", "", "6.12.107", "", "7.3.4"];
+
 /// Name and text of each reason of reasons.def, in the order of the codes.
 pub const REASONS: &[(&str, &str)] = &[
     ("NONE", "none"),
