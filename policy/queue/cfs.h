@@ -35,10 +35,14 @@ static inline u64 sched_slice(const struct cw_sys *sys, const struct cw_fair_rq 
 {
 	bool queued = se->flags & CW_SE_ON_RQ;
 	u64 nr = nr_queued(cfs_rq) + !queued, min = scaled_ns(sys, CW_TUNE_min_granularity_ns);
-	u64 total = (u64)queue_weight(cfs_rq) + (queued ? 0 : se->weight), slice;
+	u64 total = (u64)queue_weight(cfs_rq), slice;
 
+	if (!queued)
+		total += (u64)avg_vruntime_weight(cfs_rq, se->weight);
+	if (cfs_rq->load_shift > cfs_rq->sum_shift)
+		total >>= cfs_rq->load_shift - cfs_rq->sum_shift;
 	slice = nr > sched_nr_latency(sys) ? nr * min : scaled_ns(sys, CW_TUNE_latency_ns);
-	slice = calc_delta(slice, se->weight, inverse_weight(total));
+	slice = calc_delta(slice, shift_weight(se->weight, cfs_rq->load_shift), inverse_weight(total));
 	return sched_feat(sys, CW_FEAT_BASE_SLICE) && slice < min ? min : slice;
 }
 

@@ -243,22 +243,34 @@ static inline bool delays_dequeue(const struct cw_sys *sys, const struct cw_fair
 	return sched_feat(sys, CW_FEAT_DELAY_DEQUEUE) && !entity_eligible(cfs_rq, se);
 }
 
-/* The weight of an entity in a queue, or between two, changes: its lag and request stay the same in real time. */
+/*
+ * The weight of an entity of the queue, or between two, changes: its lag and request stay what they are in real time,
+ * and so does what is left of the running one's protection. With REWEIGHT_PLACES one of the queue is to be placed
+ * afterwards, and keeps no protection.
+ */
 static inline void reweight_eevdf(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				  struct cw_entity *se, u32 weight)
 {
-	s64 v = avg_vruntime(cfs_rq);
+	s64 v = avg_vruntime(cfs_rq), lag;
+	bool is_protected = sched_feat(sys, CW_FEAT_PROTECT_SLICE) && se == &cfs_rq->curr &&
+			    protect_slice(sys, cfs_rq);
 
-	if (se->flags & CW_SE_ON_RQ) {
-		s64 lag = div_trunc(entity_lag(sys, cfs_rq, se) * se->weight, weight);
-
+	if (se->flags & CW_SE_ON_RQ && sched_feat(sys, CW_FEAT_REWEIGHT_PLACES)) {
+		se->vlag = div_trunc(entity_lag(sys, cfs_rq, se) * se->weight, weight);
+		se->vprot = se->vlag; /* they are one field */
+		se->deadline = div_trunc((se->deadline - se->vruntime) * se->weight, weight);
+		se->flags |= CW_SE_REL_DEADLINE;
+	} else if (se->flags & CW_SE_ON_RQ) {
+		lag = div_trunc(entity_lag(sys, cfs_rq, se) * se->weight, weight);
 		if (v != se->vruntime)
 			se->vruntime = v - lag;
 		se->deadline = v + div_trunc((se->deadline - v) * se->weight, weight);
-		if (protect_slice(sys, cfs_rq))
+		if (is_protected)
 			se->vprot = v + div_trunc((se->vprot - v) * se->weight, weight);
 	} else {
 		se->vlag = div_trunc(se->vlag * se->weight, weight);
+		if (se->flags & CW_SE_REL_DEADLINE && sched_feat(sys, CW_FEAT_REWEIGHT_DEADLINE))
+			se->deadline = div_trunc(se->deadline * se->weight, weight);
 	}
 	se->weight = weight;
 }

@@ -58,10 +58,13 @@ static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_
 	return turn_is_over(sys, cfs_rq, served);
 }
 
-/* The same. True if its turn is over because others wait. */
+/*
+ * The same. True if its turn is over, and it is not the only one of the queue; one that is leaving
+ * it does not count.
+ */
 static inline bool update_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
 {
-	if (!charge_curr(sys, cfs_rq, now) || !cfs_rq->nr_waiting)
+	if (!charge_curr(sys, cfs_rq, now) || nr_queued(cfs_rq) == 1)
 		return false;
 	clear_buddies(cfs_rq, cfs_rq->curr.id);
 	return true;
@@ -117,6 +120,8 @@ static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *c
 		se->flags &= ~(u32)CW_SE_ON_RQ;
 		if (!sleep)
 			leave_min_vruntime(cfs_rq, se);
+		else if (se == &cfs_rq->curr)
+			update_min_vruntime(cfs_rq);
 		return true;
 	}
 	if (sleep && may_delay && !(se->flags & CW_SE_DELAYED) && delays_dequeue(sys, cfs_rq, se)) {
@@ -172,17 +177,20 @@ static inline bool requeue_delayed_entity(const struct cw_sys *sys, struct cw_fa
 static inline void reweight_entity(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				   struct cw_entity *se, u32 weight)
 {
-	bool waits = se != &cfs_rq->curr && se->flags & CW_SE_ON_RQ;
+	bool queued = se->flags & CW_SE_ON_RQ, waits = queued && se != &cfs_rq->curr;
+	bool eevdf = sched_feat(sys, CW_FEAT_EEVDF);
 	struct cw_entity old = *se;
 
-	if (sched_feat(sys, CW_FEAT_EEVDF))
+	if (eevdf)
 		reweight_eevdf(sys, cfs_rq, se, weight);
 	else
 		se->weight = weight;
-	if (waits) {
+	if (waits)
 		dequeue_waiting(cfs_rq, &old);
+	if (queued && eevdf && sched_feat(sys, CW_FEAT_REWEIGHT_PLACES))
+		place_eevdf(sys, cfs_rq, se, false);
+	if (waits)
 		__enqueue_entity(cfs_rq, se);
-	}
 }
 
 /* An entity that has left the sums runs from `now` on. */

@@ -19,11 +19,12 @@ static inline bool preempts(u32 reason)
 /* The decision by the policies of the two entities; CW_QUEUE_NONE if these do not decide. */
 static inline u32 preempt_by_policy(const struct cw_fair_rq *cfs_rq, const struct cw_entity *pse)
 {
-	bool curr_idle = cfs_rq->curr.flags & CW_SE_IDLE;
+	bool curr_idle = cfs_rq->curr.flags & CW_SE_IDLE, idle = pse->flags & CW_SE_IDLE;
 
-	if (curr_idle && !(pse->flags & CW_SE_IDLE))
+	if (curr_idle && !idle)
 		return CW_QUEUE_PREEMPT_IDLE_CURR;
-	if (pse->flags & CW_SE_IDLE)
+	/* two idle groups compete like any others */
+	if (idle && !(curr_idle && pse->flags & CW_SE_GROUP))
 		return CW_QUEUE_PREEMPT_IDLE;
 	return pse->flags & CW_SE_BATCH ? CW_QUEUE_PREEMPT_BATCH : CW_QUEUE_NONE;
 }
@@ -56,7 +57,7 @@ static inline u32 preempt_cfs(const struct cw_sys *sys, struct cw_fair_rq *cfs_r
 		if (behind)
 			set_next_buddy(cfs_rq, pse);
 	}
-	if (preempts(reason) && crowded && !(curr->flags & CW_SE_IDLE) &&
+	if (preempts(reason) && crowded && !(curr->flags & (CW_SE_IDLE | CW_SE_GROUP)) &&
 	    sched_feat(sys, CW_FEAT_LAST_BUDDY))
 		cfs_rq->last = curr->id;
 	return reason;

@@ -22,6 +22,22 @@ static void test_slice(void)
 	CHECK_EQ(sched_slice(&sys, &rq, &rq.curr), MS);
 }
 
+/* Groups have finer weights, which count as what they are in whole steps of a nice value's. */
+static void test_fine_slice(void)
+{
+	for (u32 sum_shift = 0; sum_shift <= 10; sum_shift += 10) {
+		begin(false);
+		rq.load_shift = 10;
+		rq.sum_shift = sum_shift;
+		run_entity(entity(1, 0, 0, 1024 << 10));
+		CHECK_EQ(sched_slice(&sys, &rq, &rq.curr), 5999998);
+		wait_entity(entity(2, 0, 0, 1024 << 10));
+		CHECK_EQ(sched_slice(&sys, &rq, &rq.curr), 2999998);
+		rq.curr.weight = (512 << 10) + 1023;
+		CHECK_EQ(sched_slice(&sys, &rq, &rq.curr), 1999999); /* a third */
+	}
+}
+
 static void test_place(void)
 {
 	struct cw_entity se = entity(1, 0, 0, 1024);
@@ -112,6 +128,22 @@ static void test_min_vruntime(void)
 	run_entity(entity(1, 75, 0, 1024));
 	update_curr(&sys, &rq, 25);
 	CHECK_EQ(rq.min_vruntime, 100);
+}
+
+/* Who goes to sleep holds min_vruntime back no longer; who moves counts its vruntime from it. */
+static void test_leave(void)
+{
+	begin(false);
+	run_entity(entity(1, 50, 0, 1024));
+	wait_entity(entity(2, 70, 0, 1024));
+	rq.min_vruntime = 40;
+	CHECK(dequeue_entity(&sys, &rq, &rq.curr, false, true));
+	CHECK_EQ(rq.curr.vruntime, 10);
+	CHECK_EQ(rq.min_vruntime, 40);
+	run_entity(entity(1, 50, 0, 1024));
+	CHECK(dequeue_entity(&sys, &rq, &rq.curr, true, true));
+	CHECK_EQ(rq.curr.vruntime, 50);
+	CHECK_EQ(rq.min_vruntime, 70);
 }
 
 static void test_tick(void)
@@ -205,10 +237,12 @@ static void test_yield(void)
 int main(void)
 {
 	test_slice();
+	test_fine_slice();
 	test_place();
 	test_child();
 	test_moved();
 	test_min_vruntime();
+	test_leave();
 	test_tick();
 	test_pick();
 	test_buddies();

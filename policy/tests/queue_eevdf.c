@@ -391,6 +391,73 @@ static void test_reweight(void)
 	CHECK_EQ(se.deadline, 1650);
 	CHECK_EQ(rq.sum_weight, 3072);
 	CHECK_EQ(avg_vruntime(&rq), 300);
+	/* on its way: a deadline that counts from its vruntime is turned, too */
+	se = entity(1, 600, 2000, 1024);
+	se.flags = CW_SE_REL_DEADLINE;
+	reweight_entity(&sys, &rq, &se, 2048);
+	CHECK_EQ(se.deadline, 2000);
+	set_feature(CW_FEAT_REWEIGHT_DEADLINE, true);
+	reweight_entity(&sys, &rq, &se, 1024);
+	CHECK_EQ(se.deadline, 4000);
+	CHECK_EQ(se.vruntime, 600);
+}
+
+/* Placed anew: its lag of -300 becomes -150, stretched since its own weight is two thirds of the queue's. */
+static void test_reweight_places(void)
+{
+	struct cw_entity se = entity(1, 600, 3000, 1024);
+
+	begin(true);
+	set_feature(CW_FEAT_REWEIGHT_PLACES, true);
+	set_feature(CW_FEAT_PLACE_LAG, true);
+	set_feature(CW_FEAT_PLACE_REL_DEADLINE, true);
+	se.flags = CW_SE_ON_RQ;
+	wait_entity(se);
+	wait_entity(entity(2, 0, 3000, 1024));
+	reweight_entity(&sys, &rq, &se, 2048);
+	CHECK_EQ(se.vruntime, 450); /* 0 + 150 * 3072 / 1024 */
+	CHECK_EQ(se.deadline, 450 + 1200);
+	CHECK_EQ(se.flags, CW_SE_ON_RQ);
+	CHECK_EQ(avg_vruntime(&rq), 300);
+	/* the running one counts in the mean that it is placed by, with its new weight: 1200 / 3 + 150 * 5120 / 3072 */
+	leave(&se);
+	run_entity(entity(1, 600, 3000, 1024));
+	reweight_entity(&sys, &rq, &rq.curr, 2048);
+	CHECK_EQ(rq.curr.vruntime, 400 + 250);
+	CHECK_EQ(rq.curr.deadline, 650 + 1200);
+	CHECK_EQ(rq.curr.vprot, -150);
+}
+
+/* What is left of the protection is turned as the deadline is, unless none is left. */
+static void test_reweight_protected(void)
+{
+	for (int protects = 0; protects < 2; protects++) {
+		begin(true);
+		set_feature(CW_FEAT_PROTECT_SLICE, protects);
+		run_entity(entity(1, 600, 3000, 1024));
+		wait_entity(entity(2, 0, 3000, 1024));
+		rq.curr.vprot = 2100;
+		reweight_entity(&sys, &rq, &rq.curr, 2048);
+		CHECK_EQ(rq.curr.vruntime, 450);
+		CHECK_EQ(rq.curr.vprot, protects ? 1200 : 2100);
+	}
+	run_entity(entity(1, 600, 3000, 1024));
+	rq.curr.vprot = 500; /* over, though it would not be after the change */
+	reweight_entity(&sys, &rq, &rq.curr, 2048);
+	CHECK_EQ(rq.curr.vruntime, 450);
+	CHECK_EQ(rq.curr.vprot, 500);
+}
+
+/* Whether the turn of one that is leaving the queue is over depends on how many are left, unless that is one. */
+static void test_leaving_turn(void)
+{
+	begin(true);
+	for (s32 others = 0; others < 3; others++) {
+		run_entity(entity(9, 0, SLICE, 1024));
+		rq.curr.flags = 0;
+		CHECK_EQ(update_curr(&sys, &rq, SLICE), others != 1);
+		wait_entity(entity(others + 1, 0, SLICE, 1024));
+	}
 }
 
 int main(void)
@@ -409,5 +476,8 @@ int main(void)
 	test_yield();
 	test_delayed();
 	test_reweight();
+	test_reweight_places();
+	test_reweight_protected();
+	test_leaving_turn();
 	return test_report("queue_eevdf");
 }

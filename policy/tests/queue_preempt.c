@@ -45,6 +45,22 @@ static void test_policies(void)
 	}
 }
 
+/* Two idle groups compete like any others. */
+static void test_idle_groups(void)
+{
+	struct cw_entity se = with(entity(2, -2 * MS, MS, 1024), CW_SE_IDLE | CW_SE_GROUP);
+
+	for (int eevdf = 0; eevdf < 2; eevdf++) {
+		begin(eevdf);
+		run_entity(with(entity(1, 0, SLICE, 1024), CW_SE_IDLE | CW_SE_GROUP));
+		wait_entity(se);
+		CHECK_EQ(preempt(se, 0, false), eevdf ? PREEMPT(PICKED) : PREEMPT(BEHIND));
+		CHECK_EQ(preempt(with(se, CW_SE_BATCH), 0, false), PREEMPT(BATCH));
+		rq.curr.flags &= ~(u32)CW_SE_IDLE;
+		CHECK_EQ(preempt(se, 0, false), PREEMPT(IDLE));
+	}
+}
+
 static void test_cfs(void)
 {
 	begin(false);
@@ -58,6 +74,11 @@ static void test_cfs(void)
 	sys.tunable[CW_TUNE_latency_ns] = 2 * MS;
 	CHECK_EQ(comes(entity(2, -MS - 1, 0, 1024), 0), PREEMPT(BEHIND));
 	CHECK_EQ(rq.last, 1);
+	/* a task only */
+	rq.last = CW_NO_ENTITY;
+	rq.curr.flags |= CW_SE_GROUP;
+	CHECK_EQ(preempt(entity(2, -MS - 1, 0, 1024), 0, false), PREEMPT(BEHIND));
+	CHECK_EQ(rq.last, CW_NO_ENTITY);
 	rq.next = CW_NO_ENTITY;
 	comes(entity(3, 0, 0, 1024), 0);
 	CHECK_EQ(rq.next, CW_NO_ENTITY);
@@ -169,6 +190,7 @@ static void test_wakeup_pick(void)
 int main(void)
 {
 	test_policies();
+	test_idle_groups();
 	test_cfs();
 	test_eevdf();
 	test_short();

@@ -70,7 +70,7 @@ fn sched_cache(s: Setup) -> Setup {
 /// those that have waited, which are eligible, and as tasks of one weight keep within the limits of lag
 /// and need no conversion of time; or on what other classes take of a CPU, which is nothing.
 /// Their cases are states built by hand, in policy/tests.
-const NOT_SIMULATED: [&str; 9] = [
+const NOT_SIMULATED: [&str; 11] = [
     "DST_GROUP_ALLOWED",
     "SCHED_IDLE_AVOIDS_PEERS",
     "SIS_KEEP_IDLE_CORES",
@@ -80,6 +80,8 @@ const NOT_SIMULATED: [&str; 9] = [
     "LAG_MAX_SLICE",
     "EXACT_DELTA",
     "LB_REDUCED_CAPACITY",
+    "REWEIGHT_PLACES",
+    "REWEIGHT_DEADLINE",
 ];
 
 /// Where each feature matters.

@@ -162,6 +162,10 @@ pub enum Feature {
     LB_IDLE_CORE,
     /// VARIANT (6.9): of groups whose largest misfit tasks have the same load the first is the busiest; without, the last
     LB_MISFIT_FIRST,
+    /// VARIANT (6.13 to 6.18): EEVDF: a queued task whose weight changes is placed anew with its lag, and the running one loses its protection
+    REWEIGHT_PLACES,
+    /// VARIANT (6.13): EEVDF: a task whose weight changes while it is moved takes along how far off its deadline is in real time
+    REWEIGHT_DEADLINE,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -627,6 +631,18 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "6.12..",
         seed: "",
         help: "VARIANT (6.9): of groups whose largest misfit tasks have the same load the first is the busiest; without, the last",
+    },
+    FeatureInfo {
+        name: "REWEIGHT_PLACES",
+        kernels: "6.18",
+        seed: "",
+        help: "VARIANT (6.13 to 6.18): EEVDF: a queued task whose weight changes is placed anew with its lag, and the running one loses its protection",
+    },
+    FeatureInfo {
+        name: "REWEIGHT_DEADLINE",
+        kernels: "6.18..",
+        seed: "",
+        help: "VARIANT (6.13): EEVDF: a task whose weight changes while it is moved takes along how far off its deadline is in real time",
     },
 ];
 
