@@ -44,6 +44,8 @@ extern const int __preempt_count __ksym __weak;
 	})
 /* Calls step(i, walk) for each i below `nr` until it returns a value other than 0. */
 #define for_each_index(nr, step, walk) bpf_loop(nr, step, walk, 0)
+/* The same, `times` being a constant. */
+#define repeat(times, step, walk) bpf_loop(times, step, walk, 0)
 #endif
 
 extern const void sd_flag_debug __ksym;
@@ -845,6 +847,4 @@ int name_sd_flag(struct capture_question *question)
 	return bpf_probe_read_kernel_str(control.name, sizeof(control.name), name) < 0;
 }
 
-#ifndef LINUX_5_10
 #include "record/step.bpf.h"
-#endif

@@ -235,9 +235,9 @@ struct capture_queue {
 enum capture_step_kind {
 	CAPTURE_STEP_PLACE = 1, /* place_entity(): an entity joins the queue */
 	CAPTURE_STEP_REQUEUE, /* requeue_delayed_entity(): a sleeper is woken before it has left the queue */
-	CAPTURE_STEP_DEQUEUE, /* dequeue_entities(), __dequeue_task() in 7.3: a task leaves, or goes to sleep */
-	CAPTURE_STEP_PREEMPT, /* check_preempt_wakeup_fair(), wakeup_preempt_fair() in 7.3 */
-	CAPTURE_STEP_PICK, /* pick_task_fair(): the next entity; once for each level of groups */
+	CAPTURE_STEP_DEQUEUE, /* dequeue_entities(), __dequeue_task() in 7.3, dequeue_entity() of CFS: a task leaves, or goes to sleep */
+	CAPTURE_STEP_PREEMPT, /* check_preempt_wakeup_fair(), wakeup_preempt_fair() in 7.3, check_preempt_wakeup() until 6.7 */
+	CAPTURE_STEP_PICK, /* pick_task_fair(), pick_next_entity() of CFS: the next entity; once for each level of groups */
 	CAPTURE_STEP_CHARGE, /* update_curr(): the running entity pays for its time */
 	CAPTURE_STEP_TICK, /* task_tick_fair() */
 	CAPTURE_STEP_YIELD, /* yield_task_fair() */
@@ -292,7 +292,7 @@ struct capture_fair_rq {
 	u32 sum_shift; /* 7.3: weights in the sums are shifted by it */
 	s64 sum_w_vruntime; /* over waiting entities; avg_vruntime until 6.19 */
 	s64 sum_weight; /* likewise; avg_load */
-	s64 zero_vruntime; /* the origin of virtual time; min_vruntime until 6.12.y */
+	s64 zero_vruntime; /* the origin of virtual time; min_vruntime until 6.12.y. CFS: the least vruntime of a waiting entity, 0 if there are none */
 	s64 min_vruntime; /* CFS: what entities are placed by */
 	u64 load; /* load.weight */
 	u64 min_slice; /* over waiting entities; 0 if there are none, or if the kernel does not maintain it */
@@ -312,6 +312,7 @@ enum capture_step_flag {
 	CAPTURE_STEP_CUT = 1 << 5, /* not all that wait are there */
 	CAPTURE_STEP_TASK_BATCH = 1 << 6, /* preempt: policy of the woken task, whose group may be what is compared */
 	CAPTURE_STEP_TASK_IDLE = 1 << 7,
+	CAPTURE_STEP_CURR_TASK_IDLE = 1 << 8, /* likewise of the running task */
 };
 
 /* Followed by nr_waiting struct capture_waiting: the waiting entities, in the order of the kernel's tree. */
@@ -319,7 +320,7 @@ struct capture_step {
 	u64 now; /* rq->clock_task afterwards */
 	u32 kind; /* enum capture_step_kind */
 	s32 cpu; /* whose queue it is */
-	u32 argument; /* the last argument of the kernel's function: flags of an enqueue, dequeue or wakeup, the queued of a tick, the first of set_next */
+	u32 argument; /* the last argument of the kernel's function: flags of an enqueue, dequeue or wakeup, the initial of a CFS placement, the queued of a tick, the first of set_next; of a reweight whether the entity counts as queued */
 	u32 flags; /* enum capture_step_flag */
 	s32 result; /* pick: id of the next entity; dequeue: what the function returned; reweight: 0 */
 	u32 nr_waiting;

@@ -53,5 +53,9 @@ static __attribute__((unused)) u32 this_cpu_preempt_count(void)
 	for (u32 index = 0; index < LINUX_5_10_MAX_CPUS && index < (nr); index++)                  \
 		if (step(index, walk))                                                             \
 			break
+#define repeat(times, step, walk)                                                                  \
+	for (u32 index = 0; index < (times); index++)                                              \
+		if (step(index, walk))                                                             \
+			break
 
 #endif /* LINUX_5_10_BPF_H */

@@ -53,7 +53,7 @@ static const char usage[] =
 	"                     picks, preemptions, ends of turns\n"
 	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
 	"  --limit N          stop recording, not the command, after N decisions; with --queue\n"
-	"                     they are spread over a second at least (default: none)\n";
+	"                     they are spread over two seconds at least (default: none)\n";
 
 static bool quiet_libbpf = true;
 
@@ -190,6 +190,12 @@ static bool is_of_steps(const struct bpf_program *program)
 	return !strncmp(bpf_program__name(program), "step_", 5);
 }
 
+/* Programs for CFS, attached to functions that have another purpose since 6.6. */
+static bool is_of_cfs(const struct bpf_program *program)
+{
+	return !strncmp(bpf_program__name(program), "step_cfs_", 9);
+}
+
 /* Selects the programs for what is to be recorded; optional ones only if this kernel has not inlined their function. */
 static void choose_programs(struct bpf_object *object, bool queue)
 {
@@ -197,7 +203,8 @@ static void choose_programs(struct bpf_object *object, bool queue)
 
 	bpf_object__for_each_program(program, object) {
 		const char *function = strchr(bpf_program__section_name(program), '/');
-		bool wanted = function && is_of_steps(program) == queue;
+		bool wanted = function && is_of_steps(program) == queue &&
+			      !(is_of_cfs(program) && kernel_is_at_least(6, 6));
 
 		if (!bpf_program__autoload(program) && wanted)
 			wanted = libbpf_find_vmlinux_btf_id(function + 1, BPF_TRACE_FENTRY) > 0;
@@ -217,15 +224,13 @@ static u32 max_cpus(void)
 }
 
 /* The programs for this kernel. */
-static struct bpf_object *open_object(const struct options *options)
+static struct bpf_object *open_object(void)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
 
 	if (has_bpf_loop())
 		return bpf_object__open_mem(capture_bpf_object,
 					    capture_bpf_object_end - capture_bpf_object, &open_options);
-	if (options->queue)
-		fail("--queue needs Linux 5.17 or later");
 	return bpf_object__open_mem(capture_linux_5_10_object,
 				    capture_linux_5_10_object_end - capture_linux_5_10_object,
 				    &open_options);
@@ -248,7 +253,7 @@ static struct bpf_object *load(const struct options *options, u32 nr_cpus)
 	int error;
 
 	libbpf_set_print(print_libbpf);
-	object = open_object(options);
+	object = open_object();
 	if (!object)
 		fail("the BPF object cannot be read: %s", strerror(errno));
 	setup = (struct capture_setup *)bpf_map__initial_value(section(object, ".rodata"), &setup_size);
@@ -403,7 +408,7 @@ static int run(char **command, struct ring_buffer *ring, const struct drain *dra
 
 	start(command);
 	while (!waitpid(child, &status, WNOHANG)) {
-		drain->control->allowance = drain->limit ? drain->limit / 100 + 1 : INT64_MAX;
+		drain->control->allowance = drain->limit ? drain->limit / 200 + 1 : INT64_MAX;
 		ring_buffer__consume(ring);
 		nanosleep(&pause, NULL);
 	}

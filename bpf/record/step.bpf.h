@@ -17,6 +17,12 @@
 typedef const struct cfs_rq___fair *cfs_rq_ptr;
 typedef const struct sched_entity___fair *se_ptr;
 
+/* A walk over the tree of waiting entities, in order. */
+struct tree_walk {
+	const struct rb_node *node;
+	enum { WALK_DOWN, WALK_HERE, WALK_UP, WALK_DONE } move;
+};
+
 /* A step of which the function has not returned yet. */
 struct step_draft {
 	u64 cfs_rq;
@@ -25,6 +31,7 @@ struct step_draft {
 	u64 asked; /* the counts below, before it */
 	u64 asked_lazy;
 	u64 charged;
+	struct tree_walk walk;
 	u64 type;
 	struct capture_step step;
 	struct capture_waiting waiting[CAPTURE_MAX_WAITING];
@@ -72,6 +79,12 @@ static struct step_draft *step_draft(u32 kind)
 static __always_inline bool queue_is_flat(void)
 {
 	return bpf_core_field_exists(((cfs_rq_ptr)0)->h_curr);
+}
+
+/* Until 6.5. */
+static __always_inline bool queue_is_cfs(void)
+{
+	return !bpf_core_field_exists(((se_ptr)0)->deadline);
 }
 
 static __always_inline cfs_rq_ptr root_queue(const struct rq___fair *rq)
@@ -175,6 +188,21 @@ static __always_inline se_ptr entity_of_node(const struct rb_node *node)
 	return (const void *)node - bpf_core_field_offset(struct sched_entity___fair, run_node);
 }
 
+static s64 leftmost_vruntime(cfs_rq_ptr cfs_rq)
+{
+	const struct rb_node *node = BPF_CORE_READ(cfs_rq, tasks_timeline.rb_leftmost);
+
+	return node ? BPF_CORE_READ(entity_of_node(node), vruntime) : 0;
+}
+
+static s64 zero_vruntime(cfs_rq_ptr cfs_rq)
+{
+	if (queue_is_cfs())
+		return leftmost_vruntime(cfs_rq);
+	return bpf_core_field_exists(cfs_rq->zero_vruntime) ? BPF_CORE_READ(cfs_rq, zero_vruntime) :
+							      BPF_CORE_READ(cfs_rq, min_vruntime);
+}
+
 static void read_sums(cfs_rq_ptr cfs_rq, struct capture_fair_rq *out)
 {
 	if (bpf_core_field_exists(cfs_rq->sum_w_vruntime)) {
@@ -188,9 +216,7 @@ static void read_sums(cfs_rq_ptr cfs_rq, struct capture_fair_rq *out)
 		out->sum_shift = BPF_CORE_READ(cfs_rq, sum_shift);
 	if (bpf_core_field_exists(cfs_rq->min_vruntime))
 		out->min_vruntime = BPF_CORE_READ(cfs_rq, min_vruntime);
-	out->zero_vruntime = bpf_core_field_exists(cfs_rq->zero_vruntime) ?
-				     BPF_CORE_READ(cfs_rq, zero_vruntime) :
-				     out->min_vruntime;
+	out->zero_vruntime = zero_vruntime(cfs_rq);
 }
 
 static void read_slices(cfs_rq_ptr cfs_rq, struct capture_fair_rq *out)
@@ -225,13 +251,6 @@ static void read_queue(cfs_rq_ptr cfs_rq, struct capture_fair_rq *out)
 		out->skip = entity_id(BPF_CORE_READ(cfs_rq, skip));
 }
 
-/* A walk over the tree of waiting entities, in order. */
-struct tree_walk {
-	struct step_draft *draft;
-	const struct rb_node *node;
-	enum { WALK_DOWN, WALK_HERE, WALK_UP, WALK_DONE } move;
-};
-
 static void read_waiting(const struct rb_node *node, struct step_draft *draft)
 {
 	u32 i = draft->step.nr_waiting;
@@ -250,9 +269,15 @@ static void read_waiting(const struct rb_node *node, struct step_draft *draft)
 	draft->step.nr_waiting = i + 1;
 }
 
-/* One move; the next entity is at most as many moves away as the tree is deep. */
-static long walk_tree(u32 i, struct tree_walk *walk)
+/*
+ * One move; the next entity is at most as many moves away as the tree is deep. The state of the walk is in the
+ * draft, not on the stack: verifiers from 5.17 to 6.6 follow one call only, believe that the stack can hold nothing
+ * else than what this call leaves there, and drop the code for other cases.
+ */
+static long walk_tree(u32 i, struct step_draft **slot)
 {
+	struct step_draft *draft = *slot;
+	struct tree_walk *walk = &draft->walk;
 	const struct rb_node *node = walk->node, *next;
 
 	if (walk->move == WALK_DOWN) {
@@ -260,9 +285,9 @@ static long walk_tree(u32 i, struct tree_walk *walk)
 		walk->move = next ? WALK_DOWN : WALK_HERE;
 		walk->node = next ? next : node;
 	} else if (walk->move == WALK_HERE) {
-		if (walk->draft->step.nr_waiting >= CAPTURE_MAX_WAITING)
+		if (draft->step.nr_waiting >= CAPTURE_MAX_WAITING)
 			return 1;
-		read_waiting(node, walk->draft);
+		read_waiting(node, draft);
 		next = BPF_CORE_READ(node, rb_right);
 		walk->move = next ? WALK_DOWN : WALK_UP;
 		walk->node = next ? next : node;
@@ -280,16 +305,12 @@ static long walk_tree(u32 i, struct tree_walk *walk)
 
 static void read_all_waiting(cfs_rq_ptr cfs_rq, struct step_draft *draft)
 {
-	struct tree_walk walk = {
-		.draft = draft,
-		.node = BPF_CORE_READ(cfs_rq, tasks_timeline.rb_leftmost),
-		.move = WALK_HERE,
-	};
-
-	if (!walk.node)
+	draft->walk.node = BPF_CORE_READ(cfs_rq, tasks_timeline.rb_leftmost);
+	draft->walk.move = WALK_HERE;
+	if (!draft->walk.node)
 		return;
-	bpf_loop(MAX_MOVES, walk_tree, &walk, 0);
-	if (walk.move != WALK_DONE)
+	repeat(MAX_MOVES, walk_tree, &draft);
+	if (draft->walk.move != WALK_DONE)
 		draft->step.flags |= CAPTURE_STEP_CUT;
 }
 
@@ -461,6 +482,21 @@ int BPF_PROG(step_dequeue_end, u64 rq, u64 se, int flags, int result)
 	return 0;
 }
 
+/* CFS: once for each level of groups. */
+SEC("?fentry/dequeue_entity")
+int BPF_PROG(step_cfs_dequeue_begin, u64 cfs_rq, u64 se, int flags)
+{
+	begin_step(CAPTURE_STEP_DEQUEUE, (cfs_rq_ptr)cfs_rq, (se_ptr)se, flags);
+	return 0;
+}
+
+SEC("?fexit/dequeue_entity")
+int BPF_PROG(step_cfs_dequeue_end)
+{
+	end_step(CAPTURE_STEP_DEQUEUE, 0);
+	return 0;
+}
+
 /* 7.3 */
 SEC("?fentry/__dequeue_task")
 int BPF_PROG(step_dequeue_task_begin, u64 rq, u64 p, int flags)
@@ -511,6 +547,8 @@ static void begin_preempt(const struct rq___fair *rq, const struct task_struct__
 		draft->step.flags |= CAPTURE_STEP_TASK_BATCH;
 	if (policy == SCHED_IDLE)
 		draft->step.flags |= CAPTURE_STEP_TASK_IDLE;
+	if (BPF_CORE_READ(rq, curr, policy) == SCHED_IDLE)
+		draft->step.flags |= CAPTURE_STEP_CURR_TASK_IDLE;
 	read_all_waiting((cfs_rq_ptr)draft->cfs_rq, draft);
 }
 
@@ -523,6 +561,21 @@ int BPF_PROG(step_preempt_begin, u64 rq, u64 p, int flags)
 
 SEC("?fexit/check_preempt_wakeup_fair")
 int BPF_PROG(step_preempt_end)
+{
+	end_step(CAPTURE_STEP_PREEMPT, 0);
+	return 0;
+}
+
+/* Until 6.7 */
+SEC("?fentry/check_preempt_wakeup")
+int BPF_PROG(step_check_preempt_begin, u64 rq, u64 p, int flags)
+{
+	begin_preempt((const struct rq___fair *)rq, (const struct task_struct___fair *)p, flags);
+	return 0;
+}
+
+SEC("?fexit/check_preempt_wakeup")
+int BPF_PROG(step_check_preempt_end)
 {
 	end_step(CAPTURE_STEP_PREEMPT, 0);
 	return 0;
@@ -565,6 +618,24 @@ int BPF_PROG(step_pick)
 			return 0;
 		se = BPF_CORE_READ(se, parent);
 	}
+	return 0;
+}
+
+/* CFS: once for each level of groups. The running entity has been charged. */
+SEC("?fentry/pick_next_entity")
+int BPF_PROG(step_cfs_pick_begin, u64 cfs_rq)
+{
+	struct step_draft *draft = begin_step(CAPTURE_STEP_PICK, (cfs_rq_ptr)cfs_rq, NULL, 0);
+
+	if (draft)
+		read_all_waiting((cfs_rq_ptr)cfs_rq, draft);
+	return 0;
+}
+
+SEC("?fexit/pick_next_entity")
+int BPF_PROG(step_cfs_pick_end, u64 cfs_rq, u64 curr, u64 picked)
+{
+	end_step(CAPTURE_STEP_PICK, entity_id((se_ptr)picked));
 	return 0;
 }
 
@@ -683,22 +754,24 @@ int BPF_PROG(step_set_next_task_end)
 	return 0;
 }
 
-static void begin_reweight(cfs_rq_ptr cfs_rq, se_ptr se, u64 weight)
+static void begin_reweight(cfs_rq_ptr cfs_rq, se_ptr se, u64 weight, bool on_rq)
 {
 	struct step_draft *draft;
 
 	if (entity_weight(se) == weight)
 		return;
-	draft = begin_step(CAPTURE_STEP_REWEIGHT, cfs_rq, se, 0);
+	draft = begin_step(CAPTURE_STEP_REWEIGHT, cfs_rq, se, on_rq);
 	if (draft)
 		draft->step.weight = weight;
 }
 
 SEC("?fentry/reweight_entity")
-int BPF_PROG(step_reweight_begin, u64 cfs_rq, u64 se, u64 weight)
+int BPF_PROG(step_reweight_begin, u64 cfs_rq, u64 entity, u64 weight)
 {
+	se_ptr se = (se_ptr)entity;
+
 	if (!queue_is_flat())
-		begin_reweight((cfs_rq_ptr)cfs_rq, (se_ptr)se, weight);
+		begin_reweight((cfs_rq_ptr)cfs_rq, se, weight, BPF_CORE_READ(se, on_rq));
 	return 0;
 }
 
@@ -710,11 +783,11 @@ int BPF_PROG(step_reweight_end)
 	return 0;
 }
 
-/* 7.3 */
+/* 7.3, where on_rq of an entity is set before it is placed. */
 SEC("?fentry/reweight_eevdf")
-int BPF_PROG(step_reweight_eevdf_begin, u64 cfs_rq, u64 se, u64 weight)
+int BPF_PROG(step_reweight_eevdf_begin, u64 cfs_rq, u64 se, u64 weight, bool on_rq)
 {
-	begin_reweight((cfs_rq_ptr)cfs_rq, (se_ptr)se, weight);
+	begin_reweight((cfs_rq_ptr)cfs_rq, (se_ptr)se, weight, on_rq);
 	return 0;
 }
 

@@ -43,6 +43,7 @@ pub const STEP_IN_TICK: u32 = 1 << 4;
 pub const STEP_CUT: u32 = 1 << 5;
 pub const STEP_TASK_BATCH: u32 = 1 << 6;
 pub const STEP_TASK_IDLE: u32 = 1 << 7;
+pub const STEP_CURR_TASK_IDLE: u32 = 1 << 8;
 
 pub const ENTITY_ON_RQ: u32 = 1 << 0;
 pub const ENTITY_DELAYED: u32 = 1 << 1;

@@ -4,7 +4,9 @@ mod common;
 
 use common::{Shape, WF_FORK, WF_TTWU, balance, file, placement};
 use coreward_machine::CpuSet;
-use coreward_parity::format::{FrameType, Queue, StepHead, StepKind, Waiting};
+use coreward_parity::format::{
+    ENTITY_ON_RQ, EntityState, FairRqState, FrameType, Queue, StepHead, StepKind, Waiting,
+};
 use coreward_parity::{CaptureError, Reader, Record, RecordedMachine, Step};
 use proptest::prelude::*;
 
@@ -38,6 +40,36 @@ fn pick() -> Step {
         StepHead { kind: StepKind::Pick as u32, cpu: 3, result: 8, nr_waiting: 2, ..StepHead::default() };
     let waiting = [7, 8].map(|id| Waiting { id, weight: 1 << 20, ..Waiting::default() });
     Step { head, waiting: waiting.into() }
+}
+
+/// A step of each kind: task 6 runs, 7 and 8 wait, and 7 is what the step is about.
+fn steps() -> Vec<Record> {
+    let entity = |id| EntityState {
+        id,
+        flags: ENTITY_ON_RQ,
+        weight: 1 << 20,
+        load: 1 << 20,
+        slice: 3_000_000,
+        ..EntityState::default()
+    };
+    let rq = FairRqState {
+        nr_queued: 3,
+        h_nr_queued: 3,
+        sum_weight: 2 << 10,
+        load: 3 << 20,
+        curr: 6,
+        ..FairRqState::default()
+    };
+    let step = |kind| {
+        let mut step = pick();
+        step.head.kind = kind;
+        (step.head.now, step.head.weight) = (1_000_000, 2 << 20);
+        (step.head.before, step.head.after) = (rq, rq);
+        (step.head.curr_before, step.head.curr_after) = (entity(6), entity(6));
+        (step.head.se_before, step.head.se_after) = (entity(7), entity(7));
+        Record::Step(Box::new(step))
+    };
+    (1..=StepKind::Reweight as u32).map(step).collect()
 }
 
 fn bytes() -> Vec<u8> {
@@ -162,6 +194,27 @@ fn a_file_without_steps_does_not_count_them() {
 }
 
 #[test]
+fn steps_of_every_kind_are_read_and_taken_again() {
+    let machine = Shape::smt().machine("6.12.107");
+    let (read_machine, records, _) = read(&file(&machine, &steps(), 0)).unwrap();
+    assert!(read_machine == machine && records == steps());
+    let mut replay = common::replay(&machine);
+    let outcomes: Vec<_> = records.iter().flat_map(|record| replay.compare(record)).collect();
+    // nobody begins to run while another one does
+    assert_eq!(outcomes.len(), records.len() - 1);
+}
+
+#[test]
+fn steps_truncated_anywhere() {
+    let whole = file(&Shape::smt().machine("7.3.4"), &steps(), 0);
+    let (first, _) = start(&whole, FrameType::Step, 0);
+    for length in (first..whole.len()).step_by(7) {
+        let error = read(&whole[..length]).expect_err("it is not whole").to_string();
+        assert!(error.contains("truncated"), "{length}: {error}");
+    }
+}
+
+#[test]
 fn missing_frames() {
     let whole = bytes();
     refused(
@@ -268,6 +321,24 @@ proptest! {
         let nth = frames(&wrong).iter().take_while(|f| f.0 < start).filter(|f| f.1 == kind as u32).count();
         let at = at.index(length / 4) * 4;
         edit(&mut wrong, kind, nth, at, value);
+        if let Ok((machine, records, _)) = read(&wrong) {
+            let mut replay = common::replay(&machine);
+            records.iter().for_each(|record| drop(replay.compare(record)));
+        }
+    }
+
+    /// Whatever a step says, on whichever kernel, it is replayed or refused.
+    #[test]
+    fn no_step_breaks_the_replay(
+        release in prop::sample::select(vec!["5.10.0", "6.1.0", "6.12.107", "6.18.5", "7.3.4"]),
+        n in 0..10usize,
+        at in any::<prop::sample::Index>(),
+        value in any::<u32>(),
+    ) {
+        let machine = Shape::smt().machine(release);
+        let mut wrong = file(&machine, &steps(), 0);
+        let (_, length) = start(&wrong, FrameType::Step, n);
+        edit(&mut wrong, FrameType::Step, n, at.index(length / 4) * 4, value);
         if let Ok((machine, records, _)) = read(&wrong) {
             let mut replay = common::replay(&machine);
             records.iter().for_each(|record| drop(replay.compare(record)));

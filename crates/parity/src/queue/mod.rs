@@ -21,24 +21,39 @@ pub(crate) use state::Kernel;
 pub struct QueueRules {
     /// An entity comes.
     pub enqueue_entity: fn(&mut FairRq, &Sys, &mut Entity, u32),
-    /// Does it run at once?
+    /// A sleeper whose dequeue was delayed is woken.
+    pub requeue_delayed_entity: fn(&mut FairRq, &Sys, &mut Entity) -> bool,
+    /// The running entity leaves.
+    pub dequeue_curr: fn(&mut FairRq, &Sys, bool, bool) -> bool,
+    /// Does the entity that came run at once?
     pub wakeup_preempt_fair: fn(&mut FairRq, &Sys, &Entity, &[Waiting], u32, bool, u64) -> QueueDecision,
     /// Which entity runs next.
     pub pick_next_entity: fn(&FairRq, &Sys, &[Waiting]) -> QueueDecision,
     /// The running entity pays.
     pub update_curr: fn(&mut FairRq, &Sys, u64) -> bool,
+    /// Does CFS end its turn at a tick?
+    pub entity_tick: fn(&mut FairRq, &Sys) -> bool,
     /// It gives up its turn.
     pub yield_task_fair: fn(&mut FairRq, &Sys),
+    /// One that waited begins to run.
+    pub set_next_entity: fn(&mut FairRq, &Sys, &Entity, u64),
+    /// The weight of one that waits or sleeps changes.
+    pub reweight_entity: fn(&mut FairRq, &Sys, &mut Entity, u32),
 }
 
 impl Default for QueueRules {
     fn default() -> Self {
         QueueRules {
             enqueue_entity: FairRq::enqueue_entity,
+            requeue_delayed_entity: FairRq::requeue_delayed_entity,
+            dequeue_curr: FairRq::dequeue_curr,
             wakeup_preempt_fair: FairRq::wakeup_preempt_fair,
             pick_next_entity: FairRq::pick_next_entity,
             update_curr: FairRq::update_curr,
+            entity_tick: FairRq::entity_tick,
             yield_task_fair: FairRq::yield_task_fair,
+            set_next_entity: FairRq::set_next_entity,
+            reweight_entity: FairRq::reweight_entity,
         }
     }
 }

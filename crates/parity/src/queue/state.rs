@@ -12,6 +12,8 @@ use crate::record::Step;
 /// Differences between kernels in the meaning of numbers and fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
+    /// The queue is CFS's (until 6.5).
+    cfs: bool,
     /// Tasks of groups stand in the CPU's own queue, and weights are as fine there as in the kernel (7.3).
     flat: bool,
     /// The flags of enqueueing and dequeueing have the numbers of 6.19.
@@ -26,12 +28,32 @@ const LOAD_SHIFT: u32 = 10;
 impl Kernel {
     pub(crate) fn of(host: &Host) -> Kernel {
         let version = host.version();
-        Kernel { flat: version >= (7, 3), renumbered: version >= (6, 19), has_vprot: version >= (6, 17) }
+        Kernel {
+            cfs: version < (6, 6),
+            flat: version >= (7, 3),
+            renumbered: version >= (6, 19),
+            has_vprot: version >= (6, 17),
+        }
     }
 
-    /// Is that an enqueue of a new task?
+    /// Is the queue CFS's?
+    pub(crate) fn is_cfs(self) -> bool {
+        self.cfs
+    }
+
+    /// Is that the placement of a new task?
     pub(crate) fn is_initial(self, argument: u32) -> bool {
-        argument & if self.renumbered { 0x8_0000 } else { 0x80 } != 0
+        let initial = match self {
+            Kernel { cfs: true, .. } => 1,
+            Kernel { renumbered: true, .. } => 0x8_0000,
+            _ => 0x80,
+        };
+        argument & initial != 0
+    }
+
+    /// Is it that of a sleeper? CFS places no others that are not new.
+    pub(crate) fn is_wakeup(self, argument: u32) -> bool {
+        self.cfs && argument == 0 || !self.cfs && argument & 1 != 0
     }
 
     /// Is the entity that is being placed already in the counts of the queue?
@@ -102,6 +124,13 @@ impl Kernel {
         rq.next = id(state.next);
         rq.last = id(state.last);
         rq.skip = id(state.skip);
+        if self.cfs {
+            // it keeps no sums; its queue's load has the weights in full
+            rq.leftmost = state.zero_vruntime;
+            rq.sum_shift = 0;
+            let running = if rq.curr_competes() { step.head.curr_before.load } else { 0 };
+            rq.sum_weight = state.load.saturating_sub(running) as i64;
+        }
         rq
     }
 

@@ -1,15 +1,15 @@
 //! Each kind of step: what the kernel did, and what the policy does on the same state.
 
 use coreward_policy::layout::{
-    ENQUEUE_INITIAL, ENQUEUE_WAKEUP, SE_BATCH, SE_DELAYED, SE_ON_RQ, SE_REL_DEADLINE,
+    ENQUEUE_INITIAL, ENQUEUE_WAKEUP, SE_BATCH, SE_DELAYED, SE_IDLE, SE_ON_RQ, SE_REL_DEADLINE,
 };
 use coreward_policy::{Entity, FairRq, Feature, QueueDecision, System, Waiting};
 
 use super::state::{Kernel, flags, id, recorded_id};
 use super::{Answer, QueueRules, picked};
 use crate::format::{
-    ENTITY_ON_RQ, EntityState, STEP_NEED_RESCHED, STEP_RESCHED, STEP_RESCHED_LAZY, STEP_TASK_BATCH,
-    STEP_TASK_IDLE, StepHead,
+    ENTITY_ON_RQ, EntityState, STEP_CURR_TASK_IDLE, STEP_NEED_RESCHED, STEP_RESCHED, STEP_RESCHED_LAZY,
+    STEP_TASK_BATCH, STEP_TASK_IDLE, StepHead,
 };
 use crate::record::Step;
 use crate::replay::Choice;
@@ -76,11 +76,20 @@ impl Side<'_> {
         let mut rq = self.kernel.queue(self.step, counted);
         let mut se = self.se();
         let initial = self.kernel.is_initial(head.argument);
-        let why = if initial { ENQUEUE_INITIAL } else { ENQUEUE_WAKEUP * (head.argument & 1) };
+        if initial && self.kernel.is_cfs() {
+            // a turn of a group's task takes the weights of all levels above
+            if head.se_before.depth > 0 {
+                return None;
+            }
+            rq.task_fork_fair(self.sys, &mut se);
+        }
+        let wakeup = u32::from(self.kernel.is_wakeup(head.argument));
+        let why = if initial { ENQUEUE_INITIAL } else { ENQUEUE_WAKEUP * wakeup };
         (self.rules.enqueue_entity)(&mut rq, self.sys, &mut se, why);
         let [policy, kernel] = self.entities(&se, &head.se_after);
         let reason = match (initial, se.vlag) {
             (true, _) => "a new entity",
+            _ if self.kernel.is_cfs() => "a sleeper",
             (_, 0) => "at V: it has no lag",
             _ => "at V, less its lag",
         };
@@ -93,7 +102,7 @@ impl Side<'_> {
             return None;
         }
         let (mut rq, mut se) = (self.queue(), self.se());
-        let anew = rq.requeue_delayed_entity(self.sys, &mut se);
+        let anew = (self.rules.requeue_delayed_entity)(&mut rq, self.sys, &mut se);
         let [mut policy, mut kernel] = self.entities(&se, &head.se_after);
         policy.push(("lag", se.vlag));
         kernel.push(("lag", head.se_after.vlag));
@@ -107,7 +116,7 @@ impl Side<'_> {
         let sleep = head.argument & DEQUEUE_SLEEP != 0;
         let may_delay = self.kernel.may_delay(head.argument);
         let (gone, se) = if self.se_is_curr() {
-            (rq.dequeue_curr(self.sys, sleep, may_delay), rq.curr)
+            ((self.rules.dequeue_curr)(&mut rq, self.sys, sleep, may_delay), rq.curr)
         } else {
             let mut se = self.se();
             (rq.dequeue_entity(self.sys, &mut se, sleep, may_delay), se)
@@ -115,7 +124,10 @@ impl Side<'_> {
         let [mut policy, mut kernel] = self.entities(&se, &head.se_after);
         policy.insert(0, ("leaves", i64::from(gone)));
         kernel.insert(0, ("leaves", i64::from(head.result >= if self.kernel.has_levels() { 0 } else { 1 })));
-        if gone {
+        if self.kernel.is_cfs() && sleep && self.se_is_curr() {
+            policy.push(("min_vruntime", rq.min_vruntime));
+            kernel.push(("min_vruntime", head.after.min_vruntime));
+        } else if gone {
             policy.push(("lag", se.vlag));
             kernel.push(("lag", head.se_after.vlag));
         }
@@ -170,6 +182,9 @@ impl Side<'_> {
         }
         let mut rq = self.queue();
         let mut waiting = self.waiting(&mut rq);
+        if self.kernel.is_cfs() && head.flags & STEP_CURR_TASK_IDLE != 0 {
+            rq.curr.flags |= SE_IDLE;
+        }
         let mut over = false;
         let mut charged = rq;
         let mut decision = self.ask_preempt(&mut charged, &waiting);
@@ -184,16 +199,19 @@ impl Side<'_> {
             }
         }
         let asked = over || decision.preempts != 0;
-        let policy = self.preempted(i64::from(asked), recorded_id(charged.next), &charged.curr);
+        let buddies = [charged.next, charged.last].map(recorded_id);
+        let policy = self.preempted(i64::from(asked), buddies, &charged.curr);
         let kernel = self.kernel.entity(&head.curr_after);
-        let kernel = self.preempted(self.asked(), head.after.next, &kernel);
+        let kernel = self.preempted(self.asked(), [head.after.next, head.after.last], &kernel);
         Self::answer(decision.reason_text(), policy, kernel)
     }
 
-    fn preempted(&self, asked: i64, next: i32, curr: &Entity) -> Values {
+    fn preempted(&self, asked: i64, [next, last]: [i32; 2], curr: &Entity) -> Values {
         let mut values = vec![("switch", asked), ("buddy", next.into()), ("vruntime", curr.vruntime)];
         if self.has(Feature::EEVDF) {
             values.extend([("deadline", curr.deadline), ("protected until", curr.vprot)]);
+        } else {
+            values.push(("last buddy", last.into()));
         }
         values
     }
@@ -229,11 +247,15 @@ impl Side<'_> {
         })
     }
 
-    fn charged(&self, reason: &'static str, over: Option<bool>, curr: &Entity) -> Option<Answer> {
+    fn charged(&self, reason: &'static str, over: Option<bool>, rq: &FairRq) -> Option<Answer> {
         let head = self.head();
-        let [mut policy, mut kernel] = self.entities(curr, &head.curr_after);
-        policy.push(("ran", curr.sum_exec_runtime as i64));
+        let [mut policy, mut kernel] = self.entities(&rq.curr, &head.curr_after);
+        policy.push(("ran", rq.curr.sum_exec_runtime as i64));
         kernel.push(("ran", head.curr_after.sum_exec_runtime as i64));
+        if self.kernel.is_cfs() {
+            policy.push(("min_vruntime", rq.min_vruntime));
+            kernel.push(("min_vruntime", head.after.min_vruntime));
+        }
         if let Some(over) = over {
             policy.insert(0, ("turn is over", i64::from(over)));
             kernel.insert(0, ("turn is over", self.asked()));
@@ -244,7 +266,7 @@ impl Side<'_> {
     pub(super) fn charge(&self) -> Option<Answer> {
         let mut rq = self.queue();
         let over = (self.rules.update_curr)(&mut rq, self.sys, self.head().now);
-        self.charged(if over { "its turn is over" } else { "it goes on" }, Some(over), &rq.curr)
+        self.charged(if over { "its turn is over" } else { "it goes on" }, Some(over), &rq)
     }
 
     pub(super) fn tick(&self) -> Option<Answer> {
@@ -255,11 +277,15 @@ impl Side<'_> {
         if weight != rq.curr.weight && weight != 0 && rq.curr.weight != 0 {
             rq.reweight_curr(self.sys, weight);
         }
+        if self.kernel.is_cfs() && rq.nr_waiting > 0 {
+            // the period has room for all tasks, those of groups included (ALT_PERIOD)
+            rq.nr_waiting = head.before.h_nr_queued.saturating_sub(1);
+        }
         // a tick by hrtick is set for the moment when the turn ends
-        over |= rq.entity_tick(self.sys) || (head.argument != 0 && rq.curr.weight != 0);
+        over |= (self.rules.entity_tick)(&mut rq, self.sys) || (head.argument != 0 && rq.curr.weight != 0);
         // above its own queue it is the groups whose turns end
         let alone = head.curr_before.depth == 0 || !self.kernel.has_levels();
-        self.charged(if over { "its turn is over" } else { "it goes on" }, alone.then_some(over), &rq.curr)
+        self.charged(if over { "its turn is over" } else { "it goes on" }, alone.then_some(over), &rq)
     }
 
     pub(super) fn yield_task(&self) -> Option<Answer> {
@@ -269,11 +295,16 @@ impl Side<'_> {
         if rq.nr_waiting == 0 && head.curr_before.depth > 0 && self.kernel.has_levels() {
             return None;
         }
-        if rq.nr_waiting > 0 {
+        let uncharged = self.kernel.is_cfs() && rq.curr.flags & SE_BATCH != 0;
+        if rq.nr_waiting > 0 && !uncharged {
             (self.rules.update_curr)(&mut rq, self.sys, head.now);
         }
         (self.rules.yield_task_fair)(&mut rq, self.sys);
-        let [policy, kernel] = self.entities(&rq.curr, &head.curr_after);
+        let [mut policy, mut kernel] = self.entities(&rq.curr, &head.curr_after);
+        if self.kernel.is_cfs() {
+            policy.push(("passed over", recorded_id(rq.skip).into()));
+            kernel.push(("passed over", head.after.skip.into()));
+        }
         Self::answer("gives up its turn", policy, kernel)
     }
 
@@ -285,11 +316,11 @@ impl Side<'_> {
         }
         let weight = self.kernel.weight(head.se_after.weight);
         if weight != se.weight && weight != 0 {
-            rq.reweight_entity(self.sys, &mut se, weight);
+            (self.rules.reweight_entity)(&mut rq, self.sys, &mut se, weight);
         }
         // the kernel does not keep the extremes of slices exact, and asks for them once it is off the tree
         (rq.min_slice, rq.max_slice) = (head.after.min_slice, head.after.max_slice);
-        rq.set_next_entity(self.sys, &se, head.now);
+        (self.rules.set_next_entity)(&mut rq, self.sys, &se, head.now);
         let [mut policy, mut kernel] = self.entities(&rq.curr, &head.se_after);
         if head.argument != 0 && self.has(Feature::EEVDF) {
             policy.push(("protected until", rq.curr.vprot));
@@ -305,15 +336,20 @@ impl Side<'_> {
         if weight == 0 || se.weight == 0 {
             return None;
         }
-        let queued = se.flags & SE_ON_RQ != 0;
-        if queued && self.kernel.has_levels() {
+        let queued = head.argument != 0;
+        if !queued {
+            // the flag may be set already while an entity comes
+            se.flags &= !SE_ON_RQ;
+        }
+        // CFS charges the running one if it is that which changes, and what waits does not depend on it
+        if queued && self.kernel.has_levels() && (self.se_is_curr() || !self.kernel.is_cfs()) {
             (self.rules.update_curr)(&mut rq, self.sys, head.now);
         }
         let se = if self.se_is_curr() {
             rq.reweight_curr(self.sys, weight);
             rq.curr
         } else {
-            rq.reweight_entity(self.sys, &mut se, weight);
+            (self.rules.reweight_entity)(&mut rq, self.sys, &mut se, weight);
             se
         };
         let [mut policy, mut kernel] = self.entities(&se, &head.se_after);
