@@ -13,6 +13,8 @@ class Load:
     """Decisions to record. Enough for each rule to have been used, little enough for a file of some MB."""
     queue: bool = False
     """Record what becomes of each CPU's queue, not where tasks are placed."""
+    seconds: int = 25
+    """When it is ended if it has not by itself. What was recorded until then counts."""
 
 
 # Asks for a slice of so many ns, and becomes the command that follows: chrt does so only since util-linux 2.41.
@@ -23,7 +25,8 @@ _SLICE = (
 
 
 def _queue(command: str) -> Load:
-    return Load(command, 3000, queue=True)
+    # steps come fast: these are a few seconds' even where the kernel is emulated
+    return Load(command, 4000, queue=True, seconds=8)
 
 
 LOADS = {
@@ -71,57 +74,57 @@ LOADS = {
     "queue-socket-processes": _queue("hackbench --process --groups 1 --loops 250"),
     # Two that take turns, and spinners that they preempt.
     "queue-pipe-spinners": _queue(
-        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --timeout 5 & perf bench sched pipe --loop 4000; wait'"
+        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --timeout 3 & perf bench sched pipe --loop 4000; wait'"
     ),
     # Weights: nice values from one end to the other, all of them busy and sleeping.
     "queue-nice": _queue(
         "sh -c 'for nice in -20 -11 -5 -1 0 3 7 12 19; do "
-        "nice -n $nice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 5 & "
+        "nice -n $nice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 3 & "
         "nice -n $nice hackbench --process --pipe --groups 1 --fds 2 --loops 3000 & done; wait'"
     ),
     # Nice values that change while their tasks run, wait and sleep.
     "queue-renice": _queue(
-        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --nanosleep 2 --timeout 6 & sleep 0.5; "
-        "for i in $(seq 60); do for p in $(pidof stress-ng stress-ng-cpu stress-ng-nanosleep); do "
+        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --nanosleep 2 --timeout 3 & sleep 0.5; "
+        "for i in $(seq 40); do for p in $(pidof stress-ng stress-ng-cpu stress-ng-nanosleep); do "
         "renice -n $((i * 7 % 39 - 19)) -p $p; done; usleep 50000; done >/dev/null; wait'"
     ),
     # Policies: SCHED_IDLE and SCHED_BATCH beside the usual one.
     "queue-policies": _queue(
-        "sh -c 'stress-ng --quiet --cpu 4 --cpu-method int64 --sched idle --timeout 5 & "
-        "chrt -b 0 stress-ng --quiet --cpu 4 --cpu-method int64 --timeout 5 & "
+        "sh -c 'stress-ng --quiet --cpu 4 --cpu-method int64 --sched idle --timeout 3 & "
+        "chrt -b 0 stress-ng --quiet --cpu 4 --cpu-method int64 --timeout 3 & "
         "chrt -i 0 hackbench --process --pipe --groups 1 --fds 2 --loops 4000 & "
         "chrt -b 0 hackbench --process --pipe --groups 1 --fds 2 --loops 4000 & "
         "hackbench --process --pipe --groups 1 --fds 2 --loops 8000 & wait'"
     ),
     # Turns that are given up.
     "queue-yield": _queue(
-        "sh -c 'stress-ng --quiet --yield 6 --timeout 5 & "
-        "sysbench threads --threads=12 --thread-yields=50 --thread-locks=3 --time=4 run & wait'"
+        "sh -c 'stress-ng --quiet --yield 6 --timeout 3 & "
+        "sysbench threads --threads=12 --thread-yields=50 --thread-locks=3 --time=3 run & wait'"
     ),
     # Short and long sleeps beside work.
     "queue-sleeps": _queue(
-        "sh -c 'cyclictest --quiet --policy=other --threads=8 --interval=700 --distance=900 --duration=5 & "
-        "stress-ng --quiet --nanosleep 2 --cpu 6 --cpu-method int64 --timeout 5 & wait'"
+        "sh -c 'cyclictest --quiet --policy=other --threads=8 --interval=700 --distance=900 --duration=3 & "
+        "stress-ng --quiet --nanosleep 2 --cpu 6 --cpu-method int64 --timeout 3 & wait'"
     ),
-    "queue-fork-storm": _queue("stress-ng --quiet --fork 3 --exec 2 --cpu 3 --cpu-method int64 --timeout 6"),
+    "queue-fork-storm": _queue("stress-ng --quiet --fork 3 --exec 2 --cpu 3 --cpu-method int64 --timeout 3"),
     # Tasks that are moved while they run and while they wait.
     "queue-affinity": _queue(
-        "sh -c 'stress-ng --quiet --affinity 6 --affinity-rand --timeout 5 & "
+        "sh -c 'stress-ng --quiet --affinity 6 --affinity-rand --timeout 3 & "
         "taskset 5 hackbench --process --pipe --groups 1 --fds 4 --loops 4000 & wait'"
     ),
     # Slices that were asked for: shorter and longer than the usual one.
     "queue-slices": _queue(
         f"sh -c 'for slice in 100000 400000 1500000 9000000 60000000; do "
-        f"{_SLICE} $slice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 5 & "
+        f"{_SLICE} $slice stress-ng --quiet --cpu 1 --cpu-method int64 --timeout 3 & "
         f"{_SLICE} $slice hackbench --process --pipe --groups 1 --fds 2 --loops 4000 & done; "
         "hackbench --process --pipe --groups 1 --fds 2 --loops 8000 & wait'"
     ),
-    # Groups with weights, one in another, and an idle one.
+    # Groups with weights, one in another, and two idle ones.
     "queue-groups": _queue(
-        "sh -c 'cd /sys/fs/cgroup; echo +cpu >cgroup.subtree_control; mkdir -p a b c a/d; "
-        "echo +cpu >a/cgroup.subtree_control; echo 30 >a/cpu.weight; echo 300 >b/cpu.weight; echo 1 >c/cpu.idle; "
-        "for group in a/d b c; do (echo 0 >$group/cgroup.procs; exec hackbench --process --pipe --groups 1 --fds 3 --loops 4000) & "
-        "(echo 0 >$group/cgroup.procs; exec stress-ng --quiet --cpu 3 --cpu-method int64 --timeout 5) & done; "
+        "sh -c 'cd /sys/fs/cgroup; echo +cpu >cgroup.subtree_control; mkdir -p a b c e a/d; "
+        "echo +cpu >a/cgroup.subtree_control; echo 30 >a/cpu.weight; echo 300 >b/cpu.weight; "
+        "echo 1 >c/cpu.idle; echo 1 >e/cpu.idle; for group in a/d b c e; do (echo 0 >$group/cgroup.procs; exec hackbench --process --pipe --groups 1 --fds 3 --loops 4000) & "
+        "(echo 0 >$group/cgroup.procs; exec stress-ng --quiet --cpu 3 --cpu-method int64 --timeout 3) & done; "
         "hackbench --process --pipe --groups 1 --fds 2 --loops 4000 & wait'"
     ),
 }
@@ -133,16 +136,15 @@ SHORT = ("hackbench-few", "fork-storm", "queue-policies")
 """The loads of a quick check: wakeups with idle CPUs, forks, programs started, balancing, queues."""
 
 
-def script(names: list[str], seconds: int) -> str:
-    """A shell script that runs loads under the recorder, each for a bounded time. A load that is cut
-    off has been recorded all the same."""
+def script(names: list[str]) -> str:
+    """A shell script that runs loads under the recorder, each for a bounded time."""
     lines = ["status=0"]
     for name in names:
         load = LOADS[name]
         what = "--queue " if load.queue else ""
         record = f"coreward-record -o /out/{name}.cwc {what}--limit {load.limit}"
         lines += [
-            f"{record} -- timeout {seconds} {load.command} >/tmp/{name} 2>&1",
+            f"{record} -- timeout {load.seconds} {load.command} >/tmp/{name} 2>&1",
             f"tail -n 1 /tmp/{name}",
             f"[ -e /out/{name}.cwc ] || {{ cat /tmp/{name}; status=1; }}",
         ]
