@@ -84,9 +84,9 @@ LOADS = {
     ),
     # Nice values that change while their tasks run, wait and sleep.
     "queue-renice": _queue(
-        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --nanosleep 2 --timeout 3 & sleep 0.5; "
-        "for i in $(seq 40); do for p in $(pidof stress-ng stress-ng-cpu stress-ng-nanosleep); do "
-        "renice -n $((i * 7 % 39 - 19)) -p $p; done; usleep 50000; done >/dev/null; wait'"
+        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --nanosleep 2 --timeout 4 & sleep 0.5; "
+        "tasks=$(pidof stress-ng stress-ng-cpu stress-ng-nanosleep); "
+        "for i in $(seq 60); do renice -n $((i * 7 % 39 - 19)) -p $tasks; usleep 20000; done >/dev/null; wait'"
     ),
     # Policies: SCHED_IDLE and SCHED_BATCH beside the usual one.
     "queue-policies": _queue(

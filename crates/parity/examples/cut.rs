@@ -1,4 +1,4 @@
-//! Cuts a capture file down to a few decisions of each path, for tests: `cut FROM TO`.
+//! Cuts capture files of one machine down to a few decisions of each path and reason, for tests: `cut FROM... TO`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,28 +7,35 @@ use std::path::Path;
 
 use coreward_parity::{Reader, Replay, Writer};
 
-/// How many decisions of each path are kept of those that agree, and of those that do not.
-const KEPT: u32 = 2;
+/// How many decisions of each path and reason are kept of those that agree, and of those that do not.
+const KEPT: u32 = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let [from, to] = <[String; 2]>::try_from(std::env::args().skip(1).collect::<Vec<_>>())
-        .map_err(|_| "usage: cut FROM TO")?;
-    let mut reader = Reader::open(Path::new(&from))?;
-    let host = &reader.machine().host;
-    let (features, tunables) = (host.features(host.profile().0), host.tunables());
-    let mut replay = Replay::new(reader.machine(), features, tunables)?;
-    let mut writer = Writer::new(File::create(to)?, reader.machine())?;
+    let mut files: Vec<_> = std::env::args().skip(1).collect();
+    let to = files.pop().filter(|_| !files.is_empty()).ok_or("usage: cut FROM... TO")?;
+    let first = Reader::open(Path::new(&files[0]))?;
+    let machine = first.machine();
+    let (features, tunables) = (machine.host.features(machine.host.profile().0), machine.host.tunables());
+    let mut writer = Writer::new(File::create(to)?, machine)?;
     let mut seen: BTreeMap<_, u32> = BTreeMap::new();
-    for record in &mut reader {
-        let record = record?;
-        let mut few = false;
-        for outcome in replay.compare(&record) {
-            let count = seen.entry((outcome.path.name(), outcome.agrees())).or_default();
-            *count += 1;
-            few |= *count <= KEPT;
+    for from in &files {
+        let mut reader = Reader::open(Path::new(from))?;
+        if reader.machine() != machine {
+            return Err(format!("{from} is of another machine than {}", files[0]).into());
         }
-        if few {
-            writer.record(&record)?;
+        let mut replay = Replay::new(machine, features, tunables)?;
+        for record in &mut reader {
+            let record = record?;
+            let mut few = false;
+            for outcome in replay.compare(&record) {
+                let key = (outcome.path.name(), outcome.policy_reason, outcome.agrees());
+                let count = seen.entry(key).or_default();
+                *count += 1;
+                few |= *count <= KEPT;
+            }
+            if few {
+                writer.record(&record)?;
+            }
         }
     }
     writer.finish(0)?;
