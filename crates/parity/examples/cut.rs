@@ -1,4 +1,5 @@
 //! Cuts capture files of one machine down to a few decisions of each path and reason, for tests: `cut FROM... TO`.
+//! Of those that agree it keeps the first, second, fourth, eighth and so on, and the same of those that do not.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -6,9 +7,6 @@ use std::fs::File;
 use std::path::Path;
 
 use coreward_parity::{Reader, Replay, Writer};
-
-/// How many decisions of each path and reason are kept of those that agree, and of those that do not.
-const KEPT: u32 = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files: Vec<_> = std::env::args().skip(1).collect();
@@ -31,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let key = (outcome.path.name(), outcome.policy_reason, outcome.agrees());
                 let count = seen.entry(key).or_default();
                 *count += 1;
-                few |= *count <= KEPT;
+                few |= count.is_power_of_two();
             }
             if few {
                 writer.record(&record)?;
