@@ -84,9 +84,10 @@ LOADS = {
     ),
     # Nice values that change while their tasks run, wait and sleep.
     "queue-renice": _queue(
-        "sh -c 'stress-ng --quiet --cpu 8 --cpu-method int64 --nanosleep 2 --timeout 4 & sleep 0.5; "
+        "sh -c 'renice -n -20 -p $$ >/dev/null; "
+        "nice -n 20 stress-ng --quiet --cpu 4 --cpu-method int64 --nanosleep 2 --timeout 4 & sleep 0.7; "
         "tasks=$(pidof stress-ng stress-ng-cpu stress-ng-nanosleep); "
-        "for i in $(seq 60); do renice -n $((i * 7 % 39 - 19)) -p $tasks; usleep 20000; done >/dev/null; wait'"
+        "for i in $(seq 80); do renice -n $((i * 7 % 39 - 19)) -p $tasks; usleep 10000; done >/dev/null; wait'"
     ),
     # Policies: SCHED_IDLE and SCHED_BATCH beside the usual one.
     "queue-policies": _queue(
