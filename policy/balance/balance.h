@@ -79,9 +79,10 @@ static inline bool asym_keeps_task(struct cw_sys *sys, const struct cw_balance *
 }
 
 /* May a task of `cpu` be moved to dst_cpu for more than the worse? */
-static inline bool src_rq_qualifies(struct cw_sys *sys, const struct cw_balance *env,
-				    const struct cw_domain *sd, s32 cpu)
+CW_GLOBAL bool src_rq_qualifies(struct cw_sys *sys CW_NONNULL,
+				const struct cw_balance *env CW_NONNULL, s32 cpu)
 {
+	const struct cw_domain *sd = env_domain(sys, env);
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
 	u32 nr_running = lb_nr_running(sys, rq);
 
@@ -141,7 +142,7 @@ CW_GLOBAL s32 sched_balance_find_src_rq(struct cw_sys *sys CW_NONNULL,
 		if (!env_considers(env, cpu))
 			continue;
 		d->cpus_scanned++;
-		if (!src_rq_qualifies(sys, env, sd, cpu))
+		if (!src_rq_qualifies(sys, env, cpu))
 			continue;
 		value = src_rq_value(sys, env, sd, cpu, &capacity);
 		if (value * max_capacity > max * capacity) {
