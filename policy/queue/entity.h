@@ -135,7 +135,16 @@ static inline s64 avg_vruntime_weight(const struct cw_fair_rq *cfs_rq, u32 weigh
 	return shift_weight(weight, cfs_rq->sum_shift);
 }
 
-/* Real time to the virtual time of an entity. The kernel's table of nice values rounds inverses to the nearest. */
+/* Of nice 13, from which on the kernel's table of nice values rounds inverses down; it rounds others to the nearest. */
+#define WEIGHT_INVERSE_DOWN 56
+
+/* 2^32 / weight of a task, as in that table (sched_prio_to_wmult). */
+static inline u32 inverse_task_weight(u32 weight)
+{
+	return (u32)(((1ULL << 32) + (weight > WEIGHT_INVERSE_DOWN ? weight / 2 : 0)) / weight);
+}
+
+/* Real time to the virtual time of an entity. */
 static inline u64 calc_delta_fair(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 				  u64 delta, const struct cw_entity *se)
 {
@@ -149,7 +158,7 @@ static inline u64 calc_delta_fair(const struct cw_sys *sys, const struct cw_fair
 	if (se->flags & CW_SE_GROUP)
 		inverse = inverse_weight(weight);
 	else
-		inverse = (u32)(((1ULL << 32) + weight / 2) / weight);
+		inverse = inverse_task_weight(weight);
 	return calc_delta(delta, CW_NICE_0_WEIGHT, inverse);
 }
 

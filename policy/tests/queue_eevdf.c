@@ -21,6 +21,11 @@ static void test_virtual_time(void)
 	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000000000000, &se), 1248780488967);
 	se.flags = CW_SE_GROUP;
 	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000000000000, &se), 1248780250549);
+	/* nice 12 and 13: 2^32 / 70 is 61356675.7, which counts as 61356676; 2^32 / 56 is 76695844.6, which counts as 76695844 */
+	se = entity(1, 0, 0, 70);
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000000000000, &se), 14628571510314);
+	se.weight = 56;
+	CHECK_EQ(calc_delta_fair(&sys, &rq, 1000000000000, &se), 18285714149475);
 	/* weights with ten bits more, of which the inverse is that of the upper ones, and never that of less than 2 */
 	se = entity(1, 0, 0, 2048 << 10);
 	rq.load_shift = 10;
