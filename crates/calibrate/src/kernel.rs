@@ -1,8 +1,11 @@
 //! Operations in the kernel that block nobody: system calls, pipes, sockets, copies.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
 
 use crate::sample::Sample;
 use crate::thread::elapsed_ns;
@@ -37,19 +40,32 @@ pub(crate) fn yield_alone() -> Sample {
 /// [`MESSAGES`], then read, as benchmarks do that have a buffer between two tasks.
 pub(crate) fn pipe(bytes: usize) -> io::Result<Sample> {
     let (reader, writer) = rustix::pipe::pipe()?;
+    // through the C library, as programs do: in a process of several threads its part is longer, too
+    let (mut reader, mut writer) = (File::from(reader), File::from(writer));
     let mut buffer = vec![0; bytes];
     let messages = MESSAGES.min(60_000 / bytes.next_power_of_two());
     Ok(Sample::repeat(BATCHES, || {
         let ns = elapsed_ns(|| {
             for _ in 0..messages {
-                rustix::io::write(&writer, &buffer).expect("the pipe has room");
+                writer.write_all(&buffer).expect("the pipe has room");
             }
             for _ in 0..messages {
-                rustix::io::read(&reader, &mut buffer).expect("the pipe holds a message");
+                reader.read_exact(&mut buffer).expect("the pipe holds a message");
             }
         });
         ns / (2 * messages) as f64
     }))
+}
+
+/// A measurement while the process has a second thread, which sleeps.
+pub(crate) fn in_two_threads<T>(measure: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (wake, asleep) = mpsc::channel::<()>();
+        scope.spawn(move || asleep.recv());
+        let result = measure();
+        drop(wake);
+        result
+    })
 }
 
 /// The same on a pair of local stream sockets.

@@ -29,6 +29,11 @@ const WALK_BYTES: u64 = 512 << 20;
 /// How long CPUs have been idle before they are woken, in us.
 const IDLE_US: [u64; 11] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 
+/// Data of a message that goes from one CPU to another.
+const DATA_LINES: usize = 2;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
 /// An idle time belongs to the next state if waking takes that much longer than in the state before.
 const DEEPER: f64 = 1.5;
 
@@ -140,6 +145,12 @@ impl Calibration {
             pipe_op,
             "100 writes, then 100 reads of 100 bytes, less system calls and copies",
         );
+        let shared = kernel::in_two_threads(|| kernel::pipe(small)).map_err(refused("pipes"))?;
+        self.cost(
+            "shared_file_ns",
+            shared.without(short),
+            "pipe messages beside an idle thread, less those without",
+        );
         let socket = |sample: io::Result<Sample>| sample.map_err(refused("sockets"));
         let socket_op = socket(kernel::socket(small))?.without(syscall).without(per_byte.map(small as f64));
         self.cost(
@@ -235,11 +246,23 @@ impl Calibration {
         local: &Local,
         machine: &Machine,
     ) -> Result<(), CalibrateError> {
+        let reads =
+            |from, to| remote::reads(from, to, DATA_LINES * LINE_BYTES).map_err(refused("remote pipes"));
+        // the first read of a turn also fetches the pipe itself, which is little for each of a hundred
+        let data = reads(to, from)?.without(reads(from, from)?);
+        let alone = transfer.map(DATA_LINES as f64);
+        if data.ns > 0.0 {
+            let pct = Sample {
+                ns: 100.0 * alone.ns / data.ns,
+                spread_ns: 100.0 * alone.ns * data.spread_ns / data.ns.powi(2),
+            };
+            self.cost("mlp_pct", pct, "lines of pipe messages from another CPU, against one line at a time");
+        }
         let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
         let busy = busy.map_err(refused("remote wakeups"))?[0];
-        let parallel = 100.0 / machine.costs.mlp_pct as f64;
-        // the lock's line alone, the others together, as the simulator moves them
-        let lines = (TASK_LINES + RQ_LINES - 1) as f64 * parallel + 1.0 + CHANNEL_LINES as f64;
+        let parallel = data.ns / alone.ns;
+        // the lines of the runqueue's and of the pipe's lock alone, the others together, as the simulator moves them
+        let lines = (TASK_LINES + RQ_LINES + CHANNEL_LINES - 2) as f64 * parallel + 2.0;
         let send = busy.wake.without(local.wake).without(transfer.map(lines));
         self.cost(
             "ipi_send_ns",

@@ -17,6 +17,52 @@ const WAKEUPS: usize = 60;
 /// Interrupts that are sent to a busy CPU.
 const INTERRUPTS: usize = 300;
 
+/// Messages of a turn.
+const TURN: usize = 100;
+
+/// A read from a pipe of messages of `bytes` that a thread on `from` has written, by a thread on `to`. They take turns,
+/// so that neither waits for the other within one.
+pub(crate) fn reads(from: usize, to: usize, bytes: usize) -> io::Result<Sample> {
+    const TURNS: u64 = 2_000;
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let (written, read) = (AtomicU64::new(0), AtomicU64::new(0));
+    // both may be on one CPU
+    let wait_for = |turns: &AtomicU64, turn| {
+        while turns.load(Ordering::Acquire) < turn {
+            rustix::thread::sched_yield();
+        }
+    };
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            pin(&[from])?;
+            let message = vec![0; bytes];
+            for turn in 1..=TURNS {
+                for _ in 0..TURN {
+                    rustix::io::write(&writer, &message)?;
+                }
+                written.store(turn, Ordering::Release);
+                wait_for(&read, turn);
+            }
+            io::Result::Ok(())
+        });
+        pin(&[to])?;
+        let mut message = vec![0; bytes];
+        let turns = (1..=TURNS).map(|turn| {
+            wait_for(&written, turn);
+            let ns = elapsed_ns(|| {
+                for _ in 0..TURN {
+                    assert_eq!(rustix::io::read(&reader, &mut message), Ok(bytes), "all of it was written");
+                }
+            });
+            read.store(turn, Ordering::Release);
+            ns / TURN as f64
+        });
+        let sample = Sample::of(turns.collect());
+        writing.join().expect("the writer does not panic")?;
+        Ok(sample)
+    })
+}
+
 /// A wakeup on another CPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Remote {
@@ -105,35 +151,45 @@ pub(crate) fn interrupt(from: usize, to: usize) -> io::Result<Option<Sample>> {
         let receiving = scope.spawn(|| gaps(to, &done));
         pin(&[from])?;
         thread::sleep(Duration::from_millis(5));
+        let mut sent = Vec::new();
         for _ in 0..INTERRUPTS {
             // one at a time, so that each makes a gap of its own
-            thread::sleep(Duration::from_micros(50));
+            thread::sleep(Duration::from_micros(200));
+            sent.push(Instant::now());
             membarrier(MembarrierCommand::PrivateExpedited)?;
         }
         done.store(true, Ordering::Relaxed);
         let gaps = receiving.join().expect("the receiver does not panic")?;
-        Ok(Some(Sample::of(gaps)))
+        let of = |sent: &Instant| {
+            let near = gaps.iter().filter(|gap| gap.end > *sent && gap.start < *sent + NEAR);
+            near.map(|gap| (gap.end - gap.start).as_nanos() as f64).max_by(f64::total_cmp)
+        };
+        let handled: Vec<f64> = sent.iter().filter_map(of).collect();
+        Ok((!handled.is_empty()).then(|| Sample::of(handled)))
     })
 }
 
-/// The times in which the calling thread did not get on by itself.
-fn gaps(cpu: usize, done: &AtomicBool) -> io::Result<Vec<f64>> {
+/// A time in which a busy thread did not get on.
+struct Gap {
+    start: Instant,
+    end: Instant,
+}
+
+/// A gap that begins within this time of an interrupt is because of it.
+const NEAR: Duration = Duration::from_micros(40);
+
+fn gaps(cpu: usize, done: &AtomicBool) -> io::Result<Vec<Gap>> {
     pin(&[cpu])?;
-    let mut gaps = vec![];
-    let mut last = Instant::now();
+    let (mut gaps, mut start) = (Vec::new(), Instant::now());
     while !done.load(Ordering::Relaxed) {
-        let now = Instant::now();
-        let gap = (now - last).as_nanos() as f64;
-        if gap > SHORTEST_GAP_NS {
-            gaps.push(gap);
+        let end = Instant::now();
+        if end - start > SHORTEST_GAP {
+            gaps.push(Gap { start, end });
         }
-        last = now;
-    }
-    if gaps.is_empty() {
-        gaps.push(0.0);
+        start = end;
     }
     Ok(gaps)
 }
 
 /// Two readings of the clock are closer together than this unless an interrupt comes between.
-const SHORTEST_GAP_NS: f64 = 250.0;
+const SHORTEST_GAP: Duration = Duration::from_nanos(250);

@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Measure what things cost on this machine
     Calibrate(Calibrate),
+    /// Run benchmarks on this machine, simulate the same, and compare
+    Validate(Validate),
     /// Compare recorded decisions of a kernel with the policy's
     Parity(Parity),
     /// Run a command and record what the kernel decides while it runs
@@ -306,6 +308,33 @@ pub(crate) struct Calibrate {
     /// Write a machine file: this machine as sysfs shows it, with the costs that were measured [default: none]
     #[arg(short, long, value_name = "F.toml")]
     pub(crate) out: Option<PathBuf>,
+    /// Print JSON [default: text]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Validate {
+    /// Command lines of benchmarks, each as one argument [default: twenty that cover hackbench, perf bench and sysbench]
+    #[arg(value_name = "WORKLOAD")]
+    pub(crate) workloads: Vec<String>,
+    /// This machine, as coreward calibrate --out wrote it
+    #[arg(long, value_name = "M", default_value = "sysfs")]
+    pub(crate) machine: String,
+    /// The kernel that the policy stands for [default: this one, or the nearest older one]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// Set a cost of the machine [default: as in the machine file]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) cost: Vec<Assignment>,
+    /// How often each benchmark is run, and simulated; medians are compared
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1u32..=100))]
+    pub(crate) rounds: u32,
+    /// How many task groups deep the benchmarks run [default: as this process]
+    #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
+    pub(crate) task_group_depth: Option<u32>,
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,

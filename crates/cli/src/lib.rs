@@ -26,6 +26,8 @@ mod setup;
 mod sibling;
 mod topology;
 mod tracefile;
+mod unmet;
+mod validate;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,7 +53,7 @@ pub fn main() -> ExitCode {
     let mut out = Printer::new(io::stdout().lock());
     let result = dispatch(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
     match result {
-        Err(error) if error.is::<parity::Unmet>() => fail(UNMET, &format!("{error:#}")),
+        Err(error) if error.is::<unmet::Unmet>() => fail(UNMET, &format!("{error:#}")),
         Err(error) if !is_broken_pipe(&error) => fail(FAILURE, &format!("{error:#}")),
         _ => ExitCode::SUCCESS,
     }
@@ -69,6 +71,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Explain(args) => explain::run(&args, out),
         Command::Calibrate(args) => calibrate::run(&args, out),
         Command::Parity(args) => parity::run(&args, out),
+        Command::Validate(args) => validate::run(&args, out),
         Command::Record(args) => record::run(&args),
         Command::Live(args) => live::run("live", &args),
         Command::Shadow(args) => live::run("shadow", &args),

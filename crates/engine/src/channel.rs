@@ -61,6 +61,8 @@ pub(crate) struct Channel {
     pub(crate) wait_lock: [Lock; 2],
     /// The CPU that wrote last, where the data is.
     pub(crate) writer_cpu: usize,
+    /// The CPU that read last: it has the memory that the next message is written to.
+    pub(crate) reader_cpu: usize,
     /// Tasks that wait for data.
     readers: VecDeque<u32>,
     /// Tasks that wait for room.
@@ -82,6 +84,7 @@ impl Channel {
             lock: Lock::default(),
             wait_lock: [Lock::default(); 2],
             writer_cpu: 0,
+            reader_cpu: 0,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
             pollers: Vec::new(),

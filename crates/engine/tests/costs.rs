@@ -107,6 +107,7 @@ fn cases() -> Vec<Case> {
         case("fork_ns", processes(), M::runtime_s, Up, 0, 10_000),
         case("fork_start_ns", processes(), M::runtime_s, Up, 0, 10_000),
         case("exit_ns", Setup::free("1c", spinners(9, MS)), M::runtime_s, Up, 0, 10_000),
+        case("shared_file_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("pipe_op_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("socket_op_ns", sockets(), M::runtime_s, Up, 0, 1000),
         case("tcp_send_ns", packets("TCP_RR"), M::messages_per_s, Down, 0, 1000),

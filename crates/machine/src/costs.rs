@@ -134,6 +134,9 @@ costs! {
     /// Exit of a thread, in ns.
     exit_ns = 10_000 in 0..=100_000_000,
         "assumption: about two thirds of its creation";
+    /// What each read or write on a file takes longer in a process of several threads, in ns.
+    shared_file_ns = 45 in 0..=1_000_000,
+        "measured: pipe messages of a process with a second thread less those of one without, Linux 6.18 guest on Sapphire Rapids";
     /// One read or write of a pipe without bytes, warm, without entering the kernel, in ns.
     pipe_op_ns = 150 in 0..=1_000_000,
         "assumption: mutex, ring slot and page of an uncontended pipe";

@@ -1,6 +1,8 @@
 //! The host frame: the recorded machine and its kernel.
 
-use coreward_policy::{Changes, Feature, NR_TUNABLES, PolicySettings, Profile, TUNABLES, default_tunables};
+use coreward_policy::{
+    Changes, Feature, NR_TUNABLES, PolicySettings, Profile, TUNABLES, default_tunables, kernel_version,
+};
 
 use crate::error::Wrong;
 use crate::format::MAX_CPUS;
@@ -109,16 +111,13 @@ impl Host {
 
     /// The first two numbers of the kernel's version.
     pub fn version(&self) -> (u32, u32) {
-        version(&self.release)
+        kernel_version(&self.release)
     }
 
     /// The profile that represents the kernel, and whether it is of another version: then it is the nearest
     /// older one, or the oldest of all.
     pub fn profile(&self) -> (Profile, bool) {
-        let wanted = version(&self.release);
-        let known = |name: &&str| version(name.strip_prefix("linux-").unwrap_or_default());
-        let name = Profile::ALL.iter().rev().find(|name| known(name) <= wanted).unwrap_or(&Profile::ALL[0]);
-        (Profile::by_name(name).unwrap_or(Profile::DEFAULT), known(name) != wanted)
+        Profile::of_kernel(&self.release)
     }
 
     /// The features of `profile`, changed to the settings of those that the kernel has as switches.
@@ -164,12 +163,6 @@ impl Host {
 
 /// Tunables that the kernel shows scaled by its number of CPUs.
 const SCALED: [&str; 4] = ["base_slice_ns", "latency_ns", "min_granularity_ns", "wakeup_granularity_ns"];
-
-/// The first two numbers of a version (`6.12.107+deb13-amd64`); zeros for what is none.
-fn version(text: &str) -> (u32, u32) {
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
 
 #[cfg(test)]
 mod tests {

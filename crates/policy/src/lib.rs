@@ -21,6 +21,6 @@ pub use generated::tables::{
     BALANCE_EVENTS, DISTANCES, FEATURES, Feature, GROUP_TYPES, MIGRATION_TYPES, NOTES, NR_TUNABLES, TUNABLES,
     Tunable,
 };
-pub use profile::{FeatureInfo, Profile, TunableInfo};
+pub use profile::{FeatureInfo, Profile, TunableInfo, kernel_version};
 pub use settings::{Changes, PolicySettings, default_tunables};
 pub use system::{Placement, Reason, System, feature_words, util_est};

@@ -59,6 +59,16 @@ impl Profile {
             .ok_or_else(|| format!("unknown profile `{name}`, allowed are {}", Self::ALL.join(", ")))
     }
 
+    /// The profile that represents a kernel (`6.12.107+deb13-amd64`), and whether it is of another version: then it is
+    /// the nearest older one, or the oldest of all.
+    pub fn of_kernel(release: &str) -> (Profile, bool) {
+        let wanted = kernel_version(release);
+        let profiles = || (0..Self::ALL.len()).map(|index| Profile { index });
+        let nearest =
+            profiles().rev().find(|profile| profile.version() <= wanted).unwrap_or(Profile { index: 0 });
+        (nearest, nearest.version() != wanted)
+    }
+
     /// The name, one of [`Profile::ALL`].
     pub fn name(self) -> &'static str {
         Self::ALL[self.index]
@@ -89,6 +99,12 @@ impl Profile {
             |f: &FeatureInfo| ranges(f.kernels).any(|(first, last)| (first..=last).contains(&self.version()));
         FEATURES.iter().enumerate().filter(|(_, f)| on(f)).map(|(i, _)| 1 << i).sum()
     }
+}
+
+/// The first two numbers of a kernel's release (`6.12.107+deb13-amd64`); zeros for what is none.
+pub fn kernel_version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// `6.12` as (6, 12).
@@ -128,6 +144,19 @@ mod tests {
         assert_eq!(nearest("linux-4.8"), "linux-5.10");
         assert_eq!(Profile::DEFAULT.compared(), Some("6.12.107"));
         assert_eq!(Profile::by_name("linux-6.5").unwrap().compared(), None);
+    }
+
+    #[test]
+    fn a_kernel_has_its_profile_or_the_nearest_older_one() {
+        let of = |release| {
+            let (profile, nearest) = Profile::of_kernel(release);
+            (profile.name(), nearest)
+        };
+        assert_eq!(of("6.12.107+deb13-amd64"), ("linux-6.12", false));
+        assert_eq!(of("6.18-rc3"), ("linux-6.18", false));
+        assert_eq!(of("6.17.2"), ("linux-6.12", true));
+        assert_eq!(of("99.0"), (*Profile::ALL.last().unwrap(), true));
+        assert_eq!(of("2.6.32"), (Profile::ALL[0], true));
     }
 
     #[test]

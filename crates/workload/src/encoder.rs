@@ -85,6 +85,7 @@ impl Encoder {
             first_message_channel: 0,
             programs,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes: Vec::new(),
             shared: Shared {
                 mutexes: self.streams,

@@ -27,6 +27,10 @@ const PRIVATE_BYTES: u64 = 8 << 10;
 /// assumption, as above.
 const SHARED_BYTES: u64 = 8 << 10;
 
+/// The loop around a read or write. Measured: CPU time of a pair on one CPU, less the operations and switches that it
+/// makes, Linux 6.18 guest on Sapphire Rapids, gcc 12 -O2.
+const MESSAGE_NS: u64 = 15;
+
 const ALLOWED: &str = "-g -f -l -s, -P or -T, --pipe or --sockets";
 
 /// The options of hackbench that can be simulated, with the real tool's defaults.
@@ -91,6 +95,7 @@ impl Hackbench {
             first_message_channel: FIRST,
             programs: vec![self.main(), self.receiver(loops), self.sender(loops)],
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: MESSAGE_NS,
             attributes: Vec::new(),
             shared: Shared::default(),
             limits: Limits::default(),

@@ -102,6 +102,7 @@ impl Netperf {
             first_message_channel: if stream { 0 } else { self.clients },
             programs: vec![clients_and_servers(self.clients), client, server],
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes: Vec::new(),
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },

@@ -106,6 +106,7 @@ impl PerfPipe {
             first_message_channel: BACK,
             programs,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes: Vec::new(),
             shared: Shared::default(),
             limits: Limits::default(),

@@ -303,6 +303,8 @@ pub struct Workload {
     pub programs: Vec<Program>,
     /// What the tasks touch.
     pub footprint: Footprint,
+    /// Work of a task in user space around each message, in ns at capacity 1024.
+    pub message_ns: u64,
     /// Of each program, how its tasks differ from plain ones; programs beyond its end do not.
     pub attributes: Vec<Attributes>,
     /// What tasks share besides channels.

@@ -240,6 +240,7 @@ impl Group {
             first_message_channel: 0,
             programs,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes,
             shared: Shared {
                 flags: self.message_threads * (self.threads + 1),

@@ -83,6 +83,7 @@ impl Server {
             first_message_channel: 0,
             programs: vec![main, thread],
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes: Vec::new(),
             shared: Shared { mutexes: self.locks, barriers: vec![self.threads + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.time * 1_000_000_000), ..Limits::default() },

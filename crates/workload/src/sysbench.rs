@@ -89,6 +89,7 @@ impl Sysbench {
             first_message_channel: 0,
             programs: vec![self.main(), self.thread()],
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes: Vec::new(),
             shared: Shared {
                 mutexes: self.thread_locks,

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 
 use crate::cli;
 
-pub(crate) use require::{Requirement, Unmet};
+pub(crate) use require::Requirement;
 
 pub(crate) fn run(args: &cli::Parity, out: &mut dyn Write) -> Result<()> {
     if let Some(number) = args.explain {

@@ -1,11 +1,12 @@
 //! `--require`: the agreement that must be reached.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Result;
 use coreward_parity::{Class, Summary, Tally};
+
+use crate::unmet::Unmet;
 
 /// The least agreement of the stable decisions of a class, and of each of its paths that was taken often enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,18 +33,6 @@ impl FromStr for Requirement {
 /// would be lost among the decisions of its class.
 const PATH_DECISIONS: u64 = 500;
 
-/// A requirement is not met.
-#[derive(Debug)]
-pub(crate) struct Unmet(String);
-
-impl fmt::Display for Unmet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unmet {}
-
 /// Are all requirements met on every kernel separately? A class without a stable decision meets none.
 ///
 /// # Errors
@@ -56,7 +45,7 @@ pub(crate) fn check(requirements: &[Requirement], kernels: &BTreeMap<&str, Summa
             required.unmet(summary).into_iter().map(move |what| format!("Linux {kernel}: {what}"))
         })
         .collect();
-    if unmet.is_empty() { Ok(()) } else { Err(Unmet(unmet.join("; ")).into()) }
+    Unmet::check(&unmet)
 }
 
 impl Requirement {

@@ -216,6 +216,7 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         channels: vec![Channel { kind: ChannelKind::Pipe }; channels],
         programs,
         footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
+        message_ns: 0,
         attributes: Vec::new(),
         shared: Shared::default(),
         limits: Limits::default(),

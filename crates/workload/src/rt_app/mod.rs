@@ -197,6 +197,7 @@ impl Description {
             first_message_channel: 0,
             programs,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
             attributes,
             shared: Shared {
                 mutexes: self.tables.mutexes.len(),

@@ -1,0 +1,100 @@
+//! `coreward validate` with benchmarks of the tests' own, which print what they are told.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use common::{Ran, coreward, stdout};
+use serde_json::Value;
+
+const WORKLOAD: &str = "hackbench -g 1 -f 4 -l 2000 -T -p";
+
+/// Runs validate where hackbench is a script.
+fn validate(script: &str, args: &[&str]) -> Ran {
+    let bin = tempfile::tempdir().unwrap();
+    let hackbench = bin.path().join("hackbench");
+    fs::write(&hackbench, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&hackbench, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let output = Command::new(env!("CARGO_BIN_EXE_coreward"))
+        .env("PATH", path)
+        .args(["validate", WORKLOAD, "--rounds", "1", "--task-group-depth", "1", "--profile", "linux-6.18"])
+        .args(args)
+        .output()
+        .unwrap();
+    Ran {
+        status: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn simulated_s() -> f64 {
+    let run = [
+        "run",
+        WORKLOAD,
+        "--machine",
+        "sysfs",
+        "--profile",
+        "linux-6.18",
+        "--task-group-depth",
+        "1",
+        "--json",
+    ];
+    let json: Value = serde_json::from_str(&stdout(&run)).unwrap();
+    json["metrics"]["runtime_s"].as_f64().unwrap()
+}
+
+fn time_of(ran: &Ran) -> Value {
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    json["scores"].as_array().unwrap().iter().find(|score| score["name"] == "time").unwrap().clone()
+}
+
+#[test]
+fn a_benchmark_that_takes_as_long_as_simulated_is_met_and_one_that_takes_twice_as_long_is_not() {
+    let simulated = simulated_s();
+    let met = validate(&format!("echo Time: {simulated}"), &["--json"]);
+    assert_eq!(time_of(&met)["met"], true, "{}", met.stdout);
+    assert!(time_of(&met)["median_pct"].as_f64().unwrap() < 1.0);
+    let unmet = validate(&format!("echo Time: {}", 2.0 * simulated), &["--json"]);
+    assert_eq!(time_of(&unmet)["met"], false);
+    assert_eq!(time_of(&unmet)["worst"], WORKLOAD);
+    assert_eq!(unmet.status, 1);
+    assert!(unmet.stderr.starts_with("coreward: further off than allowed: time"), "{}", unmet.stderr);
+}
+
+/// The negative controls: what is wrong in the description of the machine or of the kernel shows.
+#[test]
+fn a_cost_that_is_doubled_and_a_feature_that_is_off_are_seen() {
+    let script = format!("echo Time: {}", simulated_s());
+    let cost = validate(&script, &["--json", "--cost", "syscall_ns=400"]);
+    assert_eq!(time_of(&cost)["met"], false, "{}", cost.stdout);
+    let figures = |ran: &Ran| {
+        let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+        json["benchmarks"][0]["simulated"].clone()
+    };
+    let without = validate(&script, &["--json", "--sched-feat", "NO_WAKEUP_PREEMPTION"]);
+    assert_ne!(figures(&without), figures(&validate(&script, &["--json"])));
+}
+
+#[test]
+fn the_text_has_both_figures_and_says_what_is_missing() {
+    let ran = validate("echo Time: 12.34", &[]);
+    assert!(ran.stdout.contains("12.34 / "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("not met  time: off by"), "{}", ran.stdout);
+    let missing = coreward(&["validate", "tbench 1", "--rounds", "1"]);
+    assert_eq!(missing.status, 2);
+    assert_eq!(missing.stderr, "coreward: there is nothing to compare: tbench is not installed\n");
+}
+
+#[test]
+fn a_machine_that_is_not_this_one_and_a_benchmark_that_fails_are_refused() {
+    let ran = coreward(&["validate", "--machine", "epyc-9654-2s"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("coreward: --machine: epyc-9654-2s has 384 CPUs, this machine has "));
+    let ran = validate("echo out of memory; exit 1", &[]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.ends_with("failed: out of memory\n"), "{}", ran.stderr);
+}
