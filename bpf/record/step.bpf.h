@@ -325,7 +325,8 @@ static struct step_draft *begin_step(u32 kind, cfs_rq_ptr cfs_rq, se_ptr se, u32
 	if (!draft || !context)
 		return NULL;
 	draft->cfs_rq = 0;
-	if (!control.recording || control.allowance <= 0)
+	/* requeues are so rare that each is recorded */
+	if (!control.recording || (control.allowance <= 0 && kind != CAPTURE_STEP_REQUEUE))
 		return NULL;
 	__builtin_memset(&draft->step, 0, sizeof(draft->step));
 	draft->cfs_rq = (u64)cfs_rq;
