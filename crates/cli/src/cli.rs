@@ -210,9 +210,19 @@ pub(crate) struct Run {
     /// newidle balance in each [default: none]
     #[arg(long, value_name = "F")]
     pub(crate) domains: Option<PathBuf>,
+    /// Also print metrics of each interval of this many simulated seconds, as perf stat -I does, 0.000001 to 1000
+    /// [default: none]
+    #[arg(long, value_name = "SECONDS", value_parser = interval_ns)]
+    pub(crate) intervals: Option<u64>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,
+}
+
+/// Seconds as ns.
+fn interval_ns(text: &str) -> Result<u64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (1e-6..=1000.0).contains(seconds));
+    seconds.map(|seconds| (seconds * 1e9).round() as u64).ok_or_else(|| "allowed are 0.000001 to 1000".into())
 }
 
 fn schedstat_version(text: &str) -> Result<Version, String> {

@@ -11,6 +11,7 @@ pub mod experiment;
 mod explain;
 mod features;
 mod fidelity;
+mod intervals;
 mod live;
 mod machines;
 mod output;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::{Outcome, Settings};
+use coreward_engine::{Interval, Outcome, Settings};
 use coreward_machine::Partition;
 use coreward_metrics::{Metric, Metrics};
 use coreward_policy::{Reason, TUNABLES};
@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cli::Simulated;
+use crate::intervals;
 use crate::policy::Policy;
 use crate::scale;
 use crate::setup::Host;
@@ -34,12 +35,16 @@ pub(crate) struct Report<'a> {
     seed: u64,
     scale: Value,
     metrics: &'a Metrics,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    intervals: Vec<Value>,
     reasons: Map<String, Value>,
     notes: Vec<String>,
     #[serde(skip)]
     policy: &'a Policy,
     #[serde(skip)]
     counts: Vec<(Reason, u64)>,
+    #[serde(skip)]
+    spans: &'a [Interval],
 }
 
 impl<'a> Report<'a> {
@@ -64,10 +69,12 @@ impl<'a> Report<'a> {
             seed: args.seed,
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
+            intervals: outcome.intervals.iter().map(intervals::json).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name().into(), (*n).into())).collect(),
             notes: scaled(args.scale, workload).into_iter().collect(),
             policy,
             counts,
+            spans: &outcome.intervals,
         }
     }
 
@@ -91,6 +98,10 @@ impl<'a> Report<'a> {
         writeln!(out)?;
         self.metrics_table(out)?;
         writeln!(out)?;
+        if !self.spans.is_empty() {
+            intervals::table(out, self.spans)?;
+            writeln!(out)?;
+        }
         self.reasons_table(out)
     }
 

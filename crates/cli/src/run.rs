@@ -16,7 +16,8 @@ use crate::setup::{self, Host};
 use crate::tracefile::TraceFile;
 
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
-    let (host, workload) = setup::from_args(&args.simulated)?;
+    let (mut host, workload) = setup::from_args(&args.simulated)?;
+    host.interval_ns = args.intervals;
     let mut outputs =
         Outputs::new(setup::inputs(&args.simulated.machine, [args.simulated.workload.as_str()]));
     let mut open =

@@ -24,6 +24,8 @@ pub(crate) struct Host {
     pub(crate) policy: Policy,
     pub(crate) task_group_depth: u32,
     pub(crate) time_limit_s: u64,
+    /// Length of the intervals that a run is also measured in.
+    pub(crate) interval_ns: Option<u64>,
 }
 
 impl Host {
@@ -55,6 +57,7 @@ impl Host {
             policy,
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
             time_limit_s: TIME_LIMIT_S,
+            interval_ns: None,
         })
     }
 
@@ -70,7 +73,10 @@ impl Host {
             steady: workload.messages < workload.unscaled_messages,
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
-        let simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
+        let mut simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
+        if let Some(ns) = self.interval_ns {
+            simulation = simulation.with_intervals(ns);
+        }
         match simulation.run() {
             Err(SimError::Limit { .. }) => bail!(
                 "the workload did not end within {} s of simulated time (--time-limit, or time_limit of an \

@@ -34,6 +34,26 @@ pub(crate) struct TimeSpent {
     pub(crate) llc_search: u64,
 }
 
+impl TimeSpent {
+    fn add(&mut self, other: &TimeSpent) {
+        let pairs = [
+            (&mut self.wakeup, other.wakeup),
+            (&mut self.refill, other.refill),
+            (&mut self.transfer, other.transfer),
+            (&mut self.lock_wait, other.lock_wait),
+            (&mut self.channel_wait, other.channel_wait),
+            (&mut self.tg_load_avg, other.tg_load_avg),
+            (&mut self.idle_exit, other.idle_exit),
+            (&mut self.newidle, other.newidle),
+            (&mut self.newidle_futex, other.newidle_futex),
+            (&mut self.newidle_nanosleep, other.newidle_nanosleep),
+            (&mut self.balance, other.balance),
+            (&mut self.llc_search, other.llc_search),
+        ];
+        pairs.into_iter().for_each(|(sum, ns)| *sum += ns);
+    }
+}
+
 /// Latencies, with the values that a histogram does not keep exactly.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies {
@@ -49,6 +69,13 @@ impl Latencies {
         self.sum_ns += u128::from(ns);
         self.min_ns = Some(self.min_ns.map_or(ns, |min| min.min(ns)));
         self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn add(&mut self, other: &Latencies) {
+        self.histogram.merge(&other.histogram);
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     fn us(&self, percent: f64) -> f64 {
@@ -118,6 +145,68 @@ impl Counters {
             replies: Latencies::default(),
             reasons: vec![0; Reason::all().count()],
             queue_reasons: vec![0; QueueDecision::nr_reasons() as usize],
+        }
+    }
+
+    /// Adds what was counted in another span of the run.
+    pub(crate) fn add(&mut self, other: &Counters) {
+        // every field is named, so that a new one cannot be forgotten
+        let Counters {
+            time,
+            migrations,
+            switches_voluntary,
+            switches_involuntary,
+            wakeups,
+            messages,
+            ticks,
+            timers,
+            cpus_scanned,
+            groups_scanned,
+            newidle_calls,
+            pulled_tasks,
+            llc_pulled_tasks,
+            cache_wakeups,
+            cache_crowded,
+            busy_ns,
+            idle_while_waiting_ns,
+            latency,
+            events,
+            events_by_second,
+            replies,
+            reasons,
+            queue_reasons,
+        } = self;
+        time.add(&other.time);
+        let numbers = [
+            (switches_voluntary, other.switches_voluntary),
+            (switches_involuntary, other.switches_involuntary),
+            (wakeups, other.wakeups),
+            (messages, other.messages),
+            (ticks, other.ticks),
+            (timers, other.timers),
+            (cpus_scanned, other.cpus_scanned),
+            (groups_scanned, other.groups_scanned),
+            (newidle_calls, other.newidle_calls),
+            (pulled_tasks, other.pulled_tasks),
+            (llc_pulled_tasks, other.llc_pulled_tasks),
+            (cache_wakeups, other.cache_wakeups),
+            (cache_crowded, other.cache_crowded),
+            (busy_ns, other.busy_ns),
+            (idle_while_waiting_ns, other.idle_while_waiting_ns),
+        ];
+        numbers.into_iter().for_each(|(sum, n)| *sum += n);
+        latency.merge(&other.latency);
+        events.add(&other.events);
+        replies.add(&other.replies);
+        events_by_second.resize(events_by_second.len().max(other.events_by_second.len()), 0);
+        let lists: [(&mut [u64], &[u64]); 4] = [
+            (migrations, &other.migrations),
+            (events_by_second, &other.events_by_second),
+            (reasons, &other.reasons),
+            (queue_reasons, &other.queue_reasons),
+        ];
+        for (sums, numbers) in lists {
+            sums.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n);
         }
     }
 

@@ -22,6 +22,7 @@ mod cpu;
 mod exec;
 mod fair;
 mod idle;
+mod intervals;
 mod load;
 mod process;
 pub mod queue;
@@ -38,6 +39,7 @@ mod trace;
 mod wakeup;
 
 pub use exec::CHANNEL_LINES;
+pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};
 pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, NoTrace, Trace};
 pub use wakeup::{RQ_LINES, TASK_LINES};

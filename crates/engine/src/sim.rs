@@ -5,6 +5,7 @@ use crate::channel::Channel;
 use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
+use crate::intervals::{Interval, Intervals};
 use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
@@ -24,7 +25,7 @@ use std::collections::BinaryHeap;
 
 /// Simulated time at which a run begins: the machine has been up for longer than any domain waits
 /// between two balances, and is somewhere between two ticks.
-const START_NS: u64 = 8_001_048_576;
+pub(crate) const START_NS: u64 = 8_001_048_576;
 
 /// How to run a workload on a machine.
 #[derive(Clone, Debug)]
@@ -94,6 +95,8 @@ pub struct Outcome {
     pub schedstat: Vec<CpuSchedstat>,
     /// Simulated time at the end, ns.
     pub end_ns: u64,
+    /// The measured part in intervals; empty without [`Simulation::with_intervals`].
+    pub intervals: Vec<Interval>,
 }
 
 impl Outcome {
@@ -111,6 +114,7 @@ pub struct Simulation<'a> {
     pub(crate) tasks: Vec<Task>,
     /// None unless the policy asks what they prefer.
     pub(crate) processes: Option<Box<Processes>>,
+    pub(crate) intervals: Intervals,
     pub(crate) channels: Vec<Channel>,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
@@ -193,6 +197,7 @@ impl<'a> Simulation<'a> {
             cpus,
             tasks: Vec::new(),
             processes: Processes::new(&sys, machine),
+            intervals: Intervals::none(),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
             shared: Shared::new(&workload.shared, nr_cpus),
             stop: Stop::new(workload.limits),
@@ -273,6 +278,9 @@ impl<'a> Simulation<'a> {
             if time - START_NS > self.limit_ns {
                 return Err(SimError::Limit { limit_ns: self.limit_ns });
             }
+            if time >= self.intervals.ends_at() {
+                self.end_intervals(time);
+            }
             self.now = time;
             if slot == self.cpus.len() {
                 self.expire_sleepers();
@@ -328,6 +336,7 @@ impl<'a> Simulation<'a> {
             events,
             schedstat: self.schedstat,
             end_ns: self.now - START_NS,
+            intervals: self.intervals.take(),
         }
     }
 
@@ -343,17 +352,18 @@ impl<'a> Simulation<'a> {
 
     /// The counters as they are now. Without a marked start, the run began at 0.
     pub(crate) fn measure(&mut self) -> Measured {
-        self.settle_busy();
-        self.settle_conservation();
         let runtime = self.now - self.marked_start.unwrap_or(START_NS);
-        let mut metrics = self.counters.metrics(runtime, self.workload.unscaled_messages);
-        if self.processes.is_some() {
-            self.counters.add_preferred_llc(&mut metrics);
+        let (unscaled_messages, preferred_llc) = (self.workload.unscaled_messages, self.processes.is_some());
+        let counters = self.all_counters();
+        let mut metrics = counters.metrics(runtime, unscaled_messages);
+        if preferred_llc {
+            counters.add_preferred_llc(&mut metrics);
         }
+        let (reasons, latency) = (counters.reasons.clone(), counters.latency.clone());
         if let Some(stddev) = self.events_per_task_stddev() {
             metrics.set(Metric::events_per_task_stddev, stddev);
         }
-        Measured { metrics, reasons: self.counters.reasons.clone(), latency: self.counters.latency.clone() }
+        Measured { metrics, reasons, latency }
     }
 
     /// The measured part begins: everything counted so far belongs to the start-up.
@@ -363,6 +373,7 @@ impl<'a> Simulation<'a> {
         self.events_before += self.counters.sim_events();
         self.counters = Counters::new();
         self.marked_start = Some(self.now);
+        self.intervals.start(self.now);
         self.stop.start(self.now);
     }
 
@@ -401,7 +412,7 @@ impl<'a> Simulation<'a> {
         cpus
     }
 
-    fn settle_busy(&mut self) {
+    pub(crate) fn settle_busy(&mut self) {
         for c in &mut self.cpus {
             if c.activity != Activity::Idle {
                 self.counters.busy_ns += self.now - c.busy_since;

@@ -1,0 +1,59 @@
+//! Runs that are also measured in intervals.
+
+mod support;
+
+use coreward_engine::{NoTrace, Outcome, Settings, Simulation};
+use coreward_machine::{DomainOptions, Machine, Topology};
+use coreward_metrics::Metric;
+use coreward_policy::{PolicySettings, Profile};
+use support::{MS, Workload, hackbench, run, single, sleep};
+
+fn outcome(workload: &Workload, interval_ns: Option<u64>) -> Outcome {
+    let machine = Machine::load("4c").unwrap();
+    let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+    let settings = Settings {
+        policy: PolicySettings::new(Profile::DEFAULT),
+        seed: 1,
+        task_group_depth: 1,
+        steady: false,
+        limit_ns: 100_000 * MS,
+    };
+    let mut trace = NoTrace;
+    let simulation = Simulation::new(&machine, &topology, workload, &settings, &mut trace).unwrap();
+    match interval_ns {
+        Some(ns) => simulation.with_intervals(ns).run().unwrap(),
+        None => simulation.run().unwrap(),
+    }
+}
+
+#[test]
+fn intervals_add_up_to_the_run_and_change_nothing_in_it() {
+    let workload = hackbench("-g 2 -f 5 -l 400 -T --pipe");
+    let (whole, parts) = (outcome(&workload, None), outcome(&workload, Some(MS / 2)));
+    assert!(whole.intervals.is_empty());
+    assert!(parts.intervals.len() > 3, "{}", parts.intervals.len());
+    let all = |outcome: &Outcome| outcome.metrics.iter().map(|(m, v)| (m.name(), v)).collect::<Vec<_>>();
+    assert_eq!(all(&whole), all(&parts));
+    assert_eq!((whole.events, whole.end_ns, whole.reasons), (parts.events, parts.end_ns, parts.reasons));
+    for metric in [Metric::context_switches, Metric::wakeups, Metric::cpu_migrations, Metric::sim_events] {
+        let sum: f64 = parts.intervals.iter().map(|interval| interval.metrics.get(metric).unwrap()).sum();
+        assert_eq!(Some(sum), parts.metrics.get(metric), "{}", metric.name());
+    }
+    let busy: f64 =
+        parts.intervals.iter().map(|interval| interval.metrics.get(Metric::busy_s).unwrap()).sum();
+    assert!((busy - parts.metrics.get(Metric::busy_s).unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn intervals_follow_each_other_from_the_start_to_the_end() {
+    let parts = outcome(&single(&[run(5 * MS), sleep(4 * MS), run(2 * MS)]), Some(3 * MS));
+    let spans: Vec<_> = parts.intervals.iter().map(|interval| (interval.from_ns, interval.to_ns)).collect();
+    assert_eq!(spans[..3], [(0, 3 * MS), (3 * MS, 6 * MS), (6 * MS, 9 * MS)]);
+    assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0));
+    let runtime = parts.metrics.get(Metric::runtime_s).unwrap() * 1e9;
+    assert!((spans.last().unwrap().1 as f64 - runtime).abs() < 1.0);
+    let used: Vec<_> =
+        parts.intervals.iter().map(|i| i.metrics.get(Metric::cpus_utilized).unwrap()).collect();
+    // 3 ms of work, then 2 ms and a bit, then asleep all the time
+    assert!(used[0] > 0.99 && (0.6..0.8).contains(&used[1]) && used[2] < 0.1, "{used:?}");
+}
