@@ -79,7 +79,8 @@ impl Latencies {
     }
 
     fn us(&self, percent: f64) -> f64 {
-        self.histogram.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3)
+        // the histogram gives the upper end of a bucket, which may be beyond every value in it
+        self.histogram.percentile(percent).map_or(0.0, |ns| ns.min(self.max_ns) as f64 / 1e3)
     }
 }
 
@@ -345,5 +346,20 @@ impl Counters {
             (Metric::reply_latency_us_p999, r.us(99.9)),
             (Metric::reply_latency_us_max, r.max_ns as f64 / 1e3),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_percentile_is_beyond_the_longest_latency() {
+        let mut latencies = Latencies::default();
+        // in the bucket of the histogram that ends at 66,519 us or so
+        (0..1000).for_each(|_| latencies.record(66_511_000));
+        assert_eq!(latencies.us(99.9), 66_511.0);
+        latencies.record(1_000);
+        assert_eq!(latencies.us(0.0), 1.0);
     }
 }

@@ -137,13 +137,15 @@ fn percentile_of_sorted(sorted: &[f64], percent: f64) -> f64 {
 /// distributions of one mean (Welch, "The Generalization of Student's Problem when Several Different Population
 /// Variances are Involved", 1947). Samples of different variance and size are allowed.
 ///
-/// Two constant samples give 1 if they are equal and 0 if they are not. `None` if a sample has a single value.
+/// Two constant samples have no variance to test by. If they are equal, the value is 1. If not, it is that of Fisher's
+/// permutation test: the share of the ways to deal out the values of which the means are as far apart, which are two.
+/// So two runs a side are never evidence, however far apart they are. `None` if a sample has a single value.
 pub fn welch_p_value(a: &Summary, b: &Summary) -> Option<f64> {
     let error_a = a.std?.powi(2) / a.n as f64;
     let error_b = b.std?.powi(2) / b.n as f64;
     let error = error_a + error_b;
     if error == 0.0 {
-        return Some(if a.mean == b.mean { 1.0 } else { 0.0 });
+        return Some(if a.mean == b.mean { 1.0 } else { (2.0 / ways_to_deal(a.n, b.n)).min(1.0) });
     }
     let t = (a.mean - b.mean).abs() / error.sqrt();
     // Welch-Satterthwaite, written with shares of the error so that tiny and huge variances keep their precision.
@@ -154,6 +156,11 @@ pub fn welch_p_value(a: &Summary, b: &Summary) -> Option<f64> {
     let (tails, half) = (freedom / 2.0, 0.5);
     let p = (freedom / (freedom + t * t)).inc_beta(tails, half, tails.ln_beta(half));
     p.is_finite().then_some(p.clamp(0.0, 1.0))
+}
+
+/// In how many ways `a` + `b` values can be dealt out to samples of `a` and `b` of them.
+fn ways_to_deal(a: usize, b: usize) -> f64 {
+    (1..=a).map(|i| (b + i) as f64 / i as f64).product()
 }
 
 /// Holm's step-down correction of a family of p-values (Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
@@ -304,7 +311,9 @@ mod tests {
     #[test]
     fn constants_are_equal_or_not() {
         assert_eq!(p_value(&[0.1; 3], &[0.1; 7]), Some(1.0));
-        assert_eq!(p_value(&[0.1; 3], &[0.2; 3]), Some(0.0));
+        // Two of two values, and two of two others: 6 ways to deal them out. Five and five: 252.
+        assert!((p_value(&[3.0; 2], &[0.0; 2]).unwrap() - 2.0 / 6.0).abs() < 1e-12);
+        assert!((p_value(&[3.0; 5], &[0.0; 5]).unwrap() - 2.0 / 252.0).abs() < 1e-12);
         // One constant side: the other's spread alone decides. t = 2 / 1 = 2 with 1 degree of freedom: Cauchy.
         let p = p_value(&[0.0, 2.0], &[3.0; 5]).unwrap();
         assert!((p - 2.0 * (0.5 - 2.0_f64.atan() / std::f64::consts::PI)).abs() < 1e-12, "{p}");
