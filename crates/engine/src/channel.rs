@@ -60,9 +60,9 @@ pub(crate) struct Channel {
     /// while it wakes (__wake_up_common_lock, kernel/sched/wait.c).
     pub(crate) wait_lock: [Lock; 2],
     /// The CPU that wrote last, where the data is.
-    pub(crate) writer_cpu: usize,
+    pub(crate) writer_cpu: u32,
     /// The CPU that read last: it has the memory that the next message is written to.
-    pub(crate) reader_cpu: usize,
+    pub(crate) reader_cpu: u32,
     /// Tasks that wait for data.
     readers: VecDeque<u32>,
     /// Tasks that wait for room.

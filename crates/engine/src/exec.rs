@@ -99,17 +99,17 @@ impl Simulation<'_> {
         let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let data_lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
         let (other, lines) = if read {
-            ch.reader_cpu = cpu;
+            ch.reader_cpu = cpu as u32;
             (ch.writer_cpu, data_lines + if ch.is_pipe() { 0 } else { SOCKET_READ_LINES })
         } else {
-            ch.writer_cpu = cpu;
+            ch.writer_cpu = cpu as u32;
             (ch.reader_cpu, data_lines + if ch.is_pipe() { 0 } else { SOCKET_WRITE_LINES })
         };
         let owner = ch.lock.owner();
         let got = ch.lock.acquire(&self.distances, cpu, m, 1);
         // with the lock's line comes the turn, then the others together
-        let data_ns =
-            self.distances.fetch(owner, cpu, CHANNEL_LINES - 1) + self.distances.fetch(other, cpu, lines);
+        let data_ns = self.distances.fetch(owner, cpu, CHANNEL_LINES - 1)
+            + self.distances.fetch(other as usize, cpu, lines);
         let in_lock = op_ns + copy_ns;
         let stall = got.waited + got.transfer + data_ns;
         ch.lock.release(m.at + stall + Work { work: in_lock, stall: 0 }.duration(rate));
