@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::Mode;
@@ -12,8 +12,17 @@ use crate::stats::{self, Request, Response};
 
 pub(crate) type Server = StatsServer<Request, Response>;
 
-/// Where scx_stats has sockets.
+/// Where scx_stats has sockets. It names the directory /var/run/scx, which is another one where /var/run is no link to
+/// /run, so both sides are told this path.
 pub(crate) const DIRECTORY: &str = "/run/scx";
+
+/// The socket in its directory.
+const NAME: &str = "root/stats";
+
+/// The socket of the scheduler that runs.
+pub(crate) fn path() -> PathBuf {
+    Path::new(DIRECTORY).join(NAME)
+}
 
 /// The right to have the socket, which ends with the process.
 pub(crate) struct Lock {
@@ -46,7 +55,7 @@ impl Lock {
     /// # Errors
     /// The socket cannot be made.
     pub(crate) fn serve(&self) -> Result<Server> {
-        let path = self.directory.join("root/stats");
+        let path = self.directory.join(NAME);
         let server = StatsServer::new(stats::server_data()).set_path(&path).launch();
         let server = server.context("cannot serve statistics")?;
         // nobody could connect before, either, because of the umask
@@ -67,7 +76,7 @@ mod tests {
         rustix::process::umask(Mode::empty());
         let first = lock(directory).unwrap();
         let server = first.serve().unwrap();
-        let socket = directory.join("root/stats");
+        let socket = directory.join(NAME);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o600, 0o700));
         let error = lock(directory).err().expect("the first one holds it").to_string();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::counters;
 use crate::skel::live::types::live_stats;
+use crate::socket;
 
 /// The end of the first bucket of latencies, in ns (`latency_bucket()`, `bpf/live/stats.bpf.h`); each
 /// other bucket ends at twice the end of the one before, and the last one has no end.
@@ -172,7 +173,7 @@ const TIMEOUT_MS: u64 = 5000;
 /// # Errors
 /// No scheduler runs, or the user is not root.
 pub(crate) fn connect() -> Result<StatsClient> {
-    StatsClient::new().connect(Some(TIMEOUT_MS)).map_err(|error| {
+    StatsClient::new().set_path(socket::path()).connect(Some(TIMEOUT_MS)).map_err(|error| {
         match error.downcast_ref::<io::Error>().map(io::Error::kind) {
             Some(ErrorKind::PermissionDenied) => {
                 anyhow!("only root may ask `coreward live`: run this as root")
