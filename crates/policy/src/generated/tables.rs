@@ -54,7 +54,7 @@ pub enum Feature {
     DELAY_ZERO,
     /// VARIANT (6.7): a runqueue updates its task group's load average at most once per ms
     TG_LOAD_AVG_RATELIMIT,
-    /// VARIANT (6.12.y): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs
+    /// VARIANT (6.12.y and 7.3, not 6.18.15): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs
     DST_GROUP_ALLOWED,
     /// VARIANT (7.3): a CPU that runs only SCHED_IDLE tasks does not count as idle for another SCHED_IDLE task
     SCHED_IDLE_AVOIDS_PEERS,
@@ -310,9 +310,9 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "DST_GROUP_ALLOWED",
-        kernels: "6.12..",
+        kernels: "6.12 7.3..",
         seed: "",
-        help: "VARIANT (6.12.y): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs",
+        help: "VARIANT (6.12.y and 7.3, not 6.18.15): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs",
     },
     FeatureInfo {
         name: "SCHED_IDLE_AVOIDS_PEERS",
@@ -854,7 +854,7 @@ pub const PROFILES: [&str; 9] = [
 ];
 
 /// The kernel that each profile was compared with, or "".
-pub const COMPARED: [&str; 9] = ["", "", "5.10.223", "6.1.176", "", "", "6.12.107", "", "7.3.4"];
+pub const COMPARED: [&str; 9] = ["", "", "5.10.223", "6.1.176", "", "", "6.12.107", "6.18.15", "7.3.4"];
 
 /// Name and text of each reason of reasons.def, in the order of the codes.
 pub const REASONS: &[(&str, &str)] = &[
