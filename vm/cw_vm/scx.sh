@@ -13,9 +13,10 @@ scx_state() {
 	fi
 }
 
-# scx_wait STATE: waits until that is the state, 60 s at most, or until the loader has ended.
+# scx_wait STATE: waits until that is the state, 180 s at most, or until the loader has ended. An emulated CPU
+# takes up to two minutes to verify coreward's programs (6.18).
 scx_wait() {
-	tenths=600
+	tenths=1800
 	until [ "$(cat /sys/kernel/sched_ext/state 2>/dev/null)" = "$1" ]; do
 		kill -0 "$loader" 2>/dev/null || [ "$1" = disabled ] || return 1
 		[ $tenths -gt 0 ] || return 1
