@@ -41,20 +41,24 @@ pub(crate) fn yield_alone() -> Sample {
 pub(crate) fn pipe(bytes: usize) -> io::Result<Sample> {
     let (reader, writer) = rustix::pipe::pipe()?;
     // through the C library, as programs do: in a process of several threads its part is longer, too
-    let (mut reader, mut writer) = (File::from(reader), File::from(writer));
-    let mut buffer = vec![0; bytes];
     let messages = MESSAGES.min(60_000 / bytes.next_power_of_two());
-    Ok(Sample::repeat(BATCHES, || {
+    Ok(fill_and_drain(File::from(writer), File::from(reader), bytes, messages))
+}
+
+/// An operation of those that write `messages` of `bytes`, then read them.
+fn fill_and_drain(mut writer: impl Write, mut reader: impl Read, bytes: usize, messages: usize) -> Sample {
+    let mut buffer = vec![0; bytes];
+    Sample::repeat(BATCHES, || {
         let ns = elapsed_ns(|| {
             for _ in 0..messages {
-                writer.write_all(&buffer).expect("the pipe has room");
+                writer.write_all(&buffer).expect("there is room");
             }
             for _ in 0..messages {
-                reader.read_exact(&mut buffer).expect("the pipe holds a message");
+                reader.read_exact(&mut buffer).expect("there is a message");
             }
         });
         ns / (2 * messages) as f64
-    }))
+    })
 }
 
 /// A measurement while the process has a second thread, which sleeps.
@@ -70,19 +74,8 @@ pub(crate) fn in_two_threads<T>(measure: impl FnOnce() -> T) -> T {
 
 /// The same on a pair of local stream sockets.
 pub(crate) fn socket(bytes: usize) -> io::Result<Sample> {
-    let (mut sender, mut receiver) = UnixStream::pair()?;
-    let mut buffer = vec![0; bytes];
-    Ok(Sample::repeat(BATCHES, || {
-        let ns = elapsed_ns(|| {
-            for _ in 0..MESSAGES {
-                sender.write_all(&buffer).expect("the socket has room");
-            }
-            for _ in 0..MESSAGES {
-                receiver.read_exact(&mut buffer).expect("the socket holds a message");
-            }
-        });
-        ns / (2 * MESSAGES) as f64
-    }))
+    let (sender, receiver) = UnixStream::pair()?;
+    Ok(fill_and_drain(sender, receiver, bytes, MESSAGES))
 }
 
 /// A byte there and received, over TCP on the loopback interface.
