@@ -26,6 +26,8 @@ pub fn check<E: std::fmt::Display>(read: Result<Machine, E>) {
 
 fn check_round_trip(machine: &Machine) {
     let text = machine.to_toml();
+    // of what the file says, nothing is assumed any more
+    let machine = &Machine { assumptions: Vec::new(), ..machine.clone() };
     match Machine::from_toml_str("again.toml", &text) {
         Ok(again) => assert!(again == *machine, "reads back as another machine:\n{text}"),
         Err(error) => panic!("does not read back: {error}\n{text}"),

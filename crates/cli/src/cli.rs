@@ -75,7 +75,7 @@ pub(crate) struct PassedOn {
     pub(crate) args: Vec<OsString>,
 }
 
-const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml, sysfs (this machine), sysfs:DIR, hwloc:FILE or \
+const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml or .json, sysfs (this machine), sysfs:DIR, hwloc:FILE or \
      a shorthand like 2n4l8c2t: nodes, LLCs per node, cores per LLC, threads per core";
 
 #[derive(Args)]
@@ -89,15 +89,24 @@ pub(crate) struct Machines {
 pub(crate) struct Topology {
     #[arg(help = MACHINE_HELP)]
     pub(crate) machine: String,
-    /// Print JSON [default: text]
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print JSON, which can be read back as a machine from a file ending in .json [default: text]
+    #[arg(long, conflicts_with = "toml")]
     pub(crate) json: bool,
+    /// Print a machine file, which can be read back from a file ending in .toml [default: text]
+    #[arg(long)]
+    pub(crate) toml: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct Domains {
     #[arg(help = MACHINE_HELP)]
     pub(crate) machine: String,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// The CPU whose domains are printed
     #[arg(long, value_name = "C", default_value_t = 0, allow_negative_numbers = true,
           value_parser = within(0..=MAX_CPUS - 1))]
@@ -160,6 +169,9 @@ pub(crate) struct Simulated {
     pub(crate) workload: String,
     #[arg(long, value_name = "M", help = MACHINE_HELP)]
     pub(crate) machine: String,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// The kernel that the policy stands for (see coreward features)
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
@@ -267,6 +279,9 @@ pub(crate) struct Compare {
     /// Write the report of one experiment as an HTML page to a file [default: text on standard output]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 #[derive(Args)]
@@ -293,6 +308,9 @@ pub(crate) struct Fidelity {
     /// Write JSON [default: Markdown]
     #[arg(long)]
     pub(crate) json: bool,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 #[derive(Args)]

@@ -19,6 +19,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         scale: args.scale,
         task_group_depth: args.task_group_depth,
         costs: &args.cost,
+        strict: args.strict,
     };
     // every file is read before the first is run, so that a mistake in the last one shows immediately
     let load = |path: &Path| {

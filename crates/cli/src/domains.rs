@@ -4,11 +4,12 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use coreward_engine::Outcome;
-use coreward_machine::{DomainOptions, Machine, Topology, render_domains, render_schedstat_masks};
+use coreward_machine::{DomainOptions, Topology, render_domains, render_schedstat_masks};
 use coreward_policy::Profile;
 use coreward_state::kernel_style;
 use serde_json::{Value, json};
 
+use crate::assumed;
 use crate::cli;
 use crate::output;
 use crate::setup::Host;
@@ -16,7 +17,7 @@ use crate::setup::Host;
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
     let kernel = kernel_style(Profile::named(&args.profile).map_err(anyhow::Error::msg)?);
     let names = if args.no_sched_cluster { kernel.without_sched_cluster() } else { kernel };
-    let machine = Machine::load(&args.machine)?;
+    let machine = assumed::machine(&args.machine, args.strict)?;
     if args.cpu >= machine.nr_cpus() {
         bail!("--cpu is {}, allowed are 0 to {} on {}", args.cpu, machine.nr_cpus() - 1, machine.name);
     }

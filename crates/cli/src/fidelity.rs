@@ -39,7 +39,8 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
 
 /// The experiments that have published figures. Every file is read before the first is run.
 fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
-    let overrides = Overrides { runs: args.runs, scale: args.scale, ..Overrides::default() };
+    let overrides =
+        Overrides { runs: args.runs, scale: args.scale, strict: args.strict, ..Overrides::default() };
     let mut experiments = Vec::new();
     for path in files {
         let experiment = Experiment::load(path)?;

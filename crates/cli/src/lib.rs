@@ -3,6 +3,7 @@
 //! Every error is one line, `coreward: …`, and exit status 2 (1 if a requirement is not met). Files are written
 //! completely or not at all ([`mod@output`]).
 
+mod assumed;
 mod calibrate;
 mod cli;
 mod compare;

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use coreward_engine::NoTrace;
 use coreward_input::printable;
-use coreward_machine::Machine;
 use coreward_metrics::{Ablated, Comparison, Metrics, Published, Runs};
 use coreward_workload::{Scale, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::assumed;
 use crate::experiment::{self, Ablation, Experiment, Named};
 use crate::policy::Policy;
 use crate::report;
@@ -29,6 +29,8 @@ pub(crate) struct Overrides<'a> {
     pub(crate) scale: Option<Scale>,
     pub(crate) task_group_depth: Option<u32>,
     pub(crate) costs: &'a [Assignment],
+    /// Refuse a machine or workload that is not described completely.
+    pub(crate) strict: bool,
 }
 
 /// An experiment that can be run.
@@ -113,7 +115,7 @@ impl Prepared {
         ablations: bool,
     ) -> Result<Prepared> {
         let Named { text, place } = &experiment.machine;
-        let machine = Machine::load(text).with_context(|| place.clone())?;
+        let machine = assumed::machine(text, overrides.strict).with_context(|| place.clone())?;
         let host = |policy: &Policy, depth: u32, what: &str| -> Result<Host> {
             let mut policy = policy.clone();
             for cost in overrides.costs {
@@ -249,7 +251,7 @@ impl Case {
         let Named { text, place } = &case.workload;
         Ok(Case {
             label: case.label.clone(),
-            workload: coreward_workload::parse(text, scale).with_context(|| place.clone())?,
+            workload: assumed::workload(text, scale, overrides.strict).with_context(|| place.clone())?,
             scale,
             runs: overrides.runs.unwrap_or(case.runs),
             ablated: case.ablated,

@@ -9,6 +9,7 @@ use coreward_policy::{Profile, Tunable};
 use coreward_state::domain_options;
 use coreward_workload::Workload;
 
+use crate::assumed;
 use crate::cli::Simulated;
 use crate::policy::Policy;
 
@@ -99,8 +100,8 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     if let Some(level) = args.relax_domain_level {
         policy.changes.set_tunable(Tunable::relax_domain_level, level.into());
     }
-    let workload = coreward_workload::parse(&args.workload, args.scale)?;
-    let machine = Machine::load(&args.machine).context("--machine")?;
+    let workload = assumed::workload(&args.workload, args.scale, args.strict)?;
+    let machine = assumed::machine(&args.machine, args.strict).context("--machine")?;
     let mut host = Host::partitioned(machine, policy, &args.partition)?;
     host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;

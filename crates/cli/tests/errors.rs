@@ -28,7 +28,7 @@ const PRESETS: &str = "arm-2x4, e5-10c-2s, e5-2680v3-2s, epyc-7543-2s, epyc-7543
 #[test]
 fn machines() {
     let sources = format!(
-        "give a preset ({PRESETS}), a path ending in .toml, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
+        "give a preset ({PRESETS}), a path ending in .toml or .json, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     );
     refused(&["topology", "epyc"], &format!("unknown machine `epyc`: {sources}"));
     refused(

@@ -1,6 +1,6 @@
 //! The physical costs of a machine: one table, with one line for each cost.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One entry of the table of costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,8 @@ macro_rules! costs {
         /// What things cost on a machine. All are integers; a name's ending gives the unit.
         ///
         /// Defaults, ranges and the sources of the defaults are in [`Costs::FIELDS`].
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+        #[serde(deny_unknown_fields)]
         pub struct Costs { $($(#[doc = $doc])+ pub $name: u64,)+ }
 
         impl Default for Costs {

@@ -6,6 +6,8 @@ use crate::error::MachineError;
 
 /// Largest machine file, in KiB; one of 1024 CPUs takes a tenth. A parsed one takes a hundred times its text.
 pub(crate) const MACHINE_KIB: u64 = 1 << 10;
+/// Largest machine as JSON, in KiB; one of 1024 CPUs takes a fifth.
+pub(crate) const JSON_KIB: u64 = 1 << 10;
 /// Largest hwloc XML, in KiB; one of 1024 CPUs takes half, at 1 to 2 KB a CPU.
 pub(crate) const HWLOC_KIB: u64 = 4 << 10;
 /// Largest file of a sysfs tree, in KiB; most are shorter than a page.

@@ -1,13 +1,14 @@
-//! Reads the topology that `lstopo --of xml` writes (hwloc 2).
+//! Reads the topology that `lstopo --of xml` writes (hwloc 2 and 3).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use roxmltree::{Document, Node};
 
+use crate::capacity::{self, Core, Speed};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::machine::{Arch, Machine, Place};
-use crate::online::{Online, parse_capacity, parse_distances};
+use crate::online::{CacheSizes, Online, parse_capacity, parse_distances};
 use crate::toml_read::MAX_CACHE_BYTES;
 use crate::xml;
 
@@ -26,6 +27,16 @@ struct Reader<'a, 'input> {
 }
 
 type Element<'a, 'input> = Node<'a, 'input>;
+
+/// Highest frequency that is believed, in MHz.
+const MAX_MHZ: u64 = 100_000;
+
+/// The node that a CPU is in. Memory that several nodes' CPUs share (HBM, CXL) is a node of its own for
+/// hwloc; that of the CPU is the one of the fewest CPUs.
+fn node_of(nodes: &[(usize, CpuSet)], cpu: usize) -> Option<usize> {
+    let around = nodes.iter().filter(|(_, cpus)| cpus.contains(cpu));
+    around.min_by_key(|(node, cpus)| (cpus.len(), *node)).map(|(node, _)| *node)
+}
 
 fn kind<'a>(node: &Element<'a, '_>) -> &'a str {
     node.attribute("type").unwrap_or_default()
@@ -59,18 +70,31 @@ impl<'a, 'input> Reader<'a, 'input> {
             let what = format!("<{}> is not a hwloc topology", root.tag_name().name());
             return Err(self.error(&root, what));
         }
-        let version = root.attribute("version").unwrap_or("1.x");
-        if !version.starts_with("2.") {
-            let what = format!("hwloc XML version {version} is not supported, only 2.x");
+        // hwloc 1 writes no version; hwloc 3 writes what hwloc 2 does, and some more
+        let version = root.attribute("version").unwrap_or("1");
+        if !["2.", "3."].iter().any(|known| version.starts_with(known)) {
+            let what = format!(
+                "this is XML of hwloc {version}, allowed are 2 and 3: convert it with lstopo of hwloc 2 (lstopo -i OLD.xml NEW.xml)"
+            );
             return Err(self.error(&root, what));
         }
         let nodes = self.numa_nodes()?;
         let clusters = self.clusters();
         let mut found = Online::default();
         let mut llcs = BTreeMap::new();
+        let mut without_node = CpuSet::new();
         for pu in self.objects("PU") {
             let cpu = self.number(&pu, "os_index", MAX_CPUS as u64 - 1)? as usize;
-            let (place, llc) = self.place(&pu, cpu, &nodes, &clusters)?;
+            let node = match node_of(&nodes, cpu) {
+                Some(node) => node,
+                None => {
+                    if !nodes.is_empty() {
+                        without_node.insert(cpu);
+                    }
+                    self.nearest_node(&pu, &nodes)
+                }
+            };
+            let (place, llc) = self.place(&pu, node, &clusters);
             llcs.insert(cpu, llc);
             if found.places.insert(cpu, place).is_some() {
                 return Err(self.error(&pu, format!("PU {cpu} appears twice")));
@@ -79,8 +103,17 @@ impl<'a, 'input> Reader<'a, 'input> {
         if found.places.is_empty() {
             return Err(self.error(&root, "no object of type PU"));
         }
+        if !without_node.is_empty() {
+            let what =
+                format!("CPUs {without_node} are in no NUMANode's cpuset: each is put into the nearest node");
+            found.assumptions.push(what);
+        }
+        if llcs.values().all(Option::is_none) {
+            let what = "no caches are described: the CPUs of a package are taken to share one";
+            found.assumptions.push(what.to_owned());
+        }
         self.distances(&mut found)?;
-        self.capacities(&mut found)?;
+        self.speeds(&mut found)?;
         let mut machine = found.into_machine(self.path);
         self.sizes(&llcs.into_values().collect::<Vec<_>>(), &mut machine)?;
         self.describe(&mut machine);
@@ -136,25 +169,30 @@ impl<'a, 'input> Reader<'a, 'input> {
         caches.chain(groups.map(|node| node.id().get_usize())).collect()
     }
 
-    /// Where a PU sits, and its last-level cache object.
+    /// The node of the CPUs in the smallest object around a PU that has any, for a PU without memory.
+    fn nearest_node(&self, pu: &Element<'a, 'input>, nodes: &[(usize, CpuSet)]) -> usize {
+        let placed = nodes.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
+        let near = |around: Element| {
+            let cpus = self.cpuset(&around).ok()?;
+            node_of(nodes, cpus.intersect(&placed).first()?)
+        };
+        let lowest = nodes.iter().map(|(node, _)| *node).min();
+        enclosing(pu).find_map(near).or(lowest).unwrap_or(0)
+    }
+
+    /// Where a PU of a node sits, and its last-level cache object.
     fn place(
         &self,
         pu: &Element<'a, 'input>,
-        cpu: usize,
-        nodes: &[(usize, CpuSet)],
+        node: usize,
         clusters: &BTreeSet<usize>,
-    ) -> Result<(Place, Option<Element<'a, 'input>>)> {
+    ) -> (Place, Option<Element<'a, 'input>>) {
         let above = || enclosing(pu);
         let core = above().find(|node| kind(node) == "Core").unwrap_or(*pu);
         let package = above().find(|node| kind(node) == "Package");
         let machine = above().last().unwrap_or(*pu);
         let last_level = above().filter_map(|node| Some((cache_level(&node)?, node)));
         let llc = last_level.max_by_key(|(level, _)| *level).map(|(_, node)| node);
-        let node = match nodes.iter().find(|(_, cpus)| cpus.contains(cpu)) {
-            Some((node, _)) => *node,
-            None if nodes.is_empty() => 0,
-            None => return Err(self.error(pu, format!("PU {cpu} is in no NUMANode's cpuset"))),
-        };
         let cluster = above().find(|node| clusters.contains(&node.id().get_usize()) && Some(*node) != llc);
         let id = |node: Element| node.id().get_usize();
         let place = Place {
@@ -165,7 +203,7 @@ impl<'a, 'input> Reader<'a, 'input> {
             package: id(package.unwrap_or(machine)),
             node,
         };
-        Ok((place, llc))
+        (place, llc)
     }
 
     fn distances(&self, found: &mut Online) -> Result<()> {
@@ -195,18 +233,41 @@ impl<'a, 'input> Reader<'a, 'input> {
         Ok(())
     }
 
-    /// Capacities that hwloc took from Linux (`LinuxCapacity` of a `cpukind`).
-    fn capacities(&self, found: &mut Online) -> Result<()> {
+    /// What `cpukind` elements say of how fast CPUs are: the capacity that Linux reports
+    /// (`LinuxCapacity`), the kind of core, the maximum frequency.
+    fn speeds(&self, found: &mut Online) -> Result<()> {
+        let mut kinds = 0;
         for cpukind in self.elements("cpukind") {
-            let is_capacity = |node: &Element| node.attribute("name") == Some("LinuxCapacity");
-            let Some(info) = cpukind.children().find(is_capacity) else {
-                continue;
-            };
-            let text = info.attribute("value").unwrap_or_default();
-            let capacity = parse_capacity(text).map_err(|what| self.error(&info, what))?;
             let cpus = self.cpuset(&cpukind)?;
-            found.capacities.extend(cpus.iter().map(|cpu| (cpu, capacity)));
+            kinds += 1;
+            let info = |name: &'static str| {
+                let mut infos = cpukind.children().filter(|node| node.has_tag_name("info"));
+                infos.find(|node| node.attribute("name") == Some(name))
+            };
+            if let Some(info) = info("LinuxCapacity") {
+                let text = info.attribute("value").unwrap_or_default();
+                let capacity = parse_capacity(text).map_err(|what| self.error(&info, what))?;
+                found.capacities.extend(cpus.iter().map(|cpu| (cpu, capacity)));
+            }
+            let max_khz = match info("FrequencyMaxMHz") {
+                Some(info) => Some(self.number(&info, "value", MAX_MHZ)? * 1000),
+                None => None,
+            };
+            let core = info("CoreType").and_then(|info| Core::named(info.attribute("value")?));
+            found.speeds.extend(cpus.iter().map(|cpu| (cpu, Speed { core, max_khz })));
         }
+        // a CPU of no kind is not known to be as fast as any other
+        for cpu in found.places.keys() {
+            found.speeds.entry(*cpu).or_default();
+        }
+        found.speeds.retain(|cpu, _| found.places.contains_key(cpu));
+        let unknown = match kinds {
+            _ if !found.capacities.is_empty() || capacity::infer(&found.speeds).is_some() => None,
+            0 => Some("the file says nothing of capacities".to_owned()),
+            1 => None,
+            kinds => Some(format!("the CPUs are of {kinds} kinds, but nothing says how fast they are")),
+        };
+        found.assumptions.extend(unknown.map(|what| format!("{what}: all CPUs are taken as equally fast")));
         Ok(())
     }
 
@@ -222,14 +283,15 @@ impl<'a, 'input> Reader<'a, 'input> {
             let mut caches = self.elements("object").filter(|node| cache_level(node) == Some(level));
             caches.next().map_or(Ok(None), |node| size(&node, "cache_size"))
         };
-        let caches = &mut machine.caches;
-        caches.l1d_bytes = of_level(1)?.unwrap_or(caches.l1d_bytes);
-        caches.l2_bytes = of_level(2)?.unwrap_or(caches.l2_bytes);
-        if let Some(llc) = llcs.first().copied().flatten() {
-            caches.llc_bytes = size(&llc, "cache_size")?.unwrap_or(caches.llc_bytes);
-            caches.line_bytes = size(&llc, "cache_linesize")?.unwrap_or(caches.line_bytes);
-        }
-        machine.llc_bytes.fill(machine.caches.llc_bytes);
+        let llc = llcs.first().copied().flatten();
+        let of_llc = |attribute| llc.map_or(Ok(None), |llc| size(&llc, attribute));
+        let known = CacheSizes {
+            l1d: of_level(1)?,
+            l2: of_level(2)?,
+            llc: of_llc("cache_size")?,
+            line: of_llc("cache_linesize")?,
+        };
+        known.put_into(machine);
         for (cpu, llc) in machine.cpus.iter().zip(llcs) {
             if let Some(bytes) = llc.map_or(Ok(None), |llc| size(&llc, "cache_size"))? {
                 machine.llc_bytes[cpu.llc] = bytes;

@@ -19,12 +19,14 @@
 //! regular machine has a `shape`, any other one has an `[[llc]]` table for each last-level
 //! cache. Every figure is written plainly or as `{ value = …, source = "…" }`.
 
+mod capacity;
 mod costs;
 mod cpuset;
 mod domains;
 mod error;
 mod files;
 mod hwloc;
+mod json_read;
 mod machine;
 mod online;
 mod presets;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::costs::Costs;
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::shape::{Numbering, Shape};
-use crate::{files, hwloc, presets, sysfs, toml_read};
+use crate::{files, hwloc, json_read, presets, sysfs, toml_read};
 
 /// The largest number of NUMA nodes with CPUs.
 pub const MAX_NODES: usize = 64;
@@ -27,11 +27,14 @@ pub const LOCAL_DISTANCE: u32 = 10;
 /// Distance of another node where nothing else is said (Linux `REMOTE_DISTANCE`).
 pub(crate) const REMOTE_DISTANCE: u32 = 20;
 
+/// The largest distance that the kernel takes for a connection.
+pub(crate) const MAX_DISTANCE: u32 = 254;
+
 /// Linux's default for `node_reclaim_distance` (`RECLAIM_DISTANCE`).
 pub(crate) const RECLAIM_DISTANCE: u32 = 30;
 
 /// Processor family; it decides the kernel's table of topology levels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
     /// SMT, CLS, MC and PKG; without PKG if a package holds several nodes.
@@ -53,7 +56,8 @@ impl Arch {
 }
 
 /// Where one CPU (hardware thread) sits. Ids are dense and machine-wide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cpu {
     /// Core; its CPUs are SMT siblings.
     pub core: usize,
@@ -70,7 +74,8 @@ pub struct Cpu {
 }
 
 /// Sizes of the caches, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Caches {
     /// First-level data cache of a core.
     pub l1d_bytes: u64,
@@ -90,7 +95,8 @@ impl Default for Caches {
 }
 
 /// An idle state of a CPU, shallowest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct IdleState {
     /// Name, as in `cpuidle/state*/name`.
     pub name: String,
@@ -105,7 +111,8 @@ pub struct IdleState {
 }
 
 /// A machine: its CPUs, caches, NUMA distances, idle states and costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Name of the preset, file or shorthand.
     pub name: String,
@@ -134,6 +141,9 @@ pub struct Machine {
     pub hz: u32,
     /// Where figures come from, by their path in a machine file (`costs.tick_ns`).
     pub sources: BTreeMap<String, String>,
+    /// What had to be assumed because the description does not say it, one sentence each.
+    #[serde(skip)]
+    pub assumptions: Vec<String>,
 }
 
 /// Where a reader found a CPU. The labels only have to be equal for CPUs that share the thing.
@@ -162,23 +172,25 @@ enum Source<'a> {
     Sysfs(&'a Path),
     Hwloc(&'a Path),
     Toml(&'a Path),
+    Json(&'a Path),
 }
 
 impl<'a> Source<'a> {
     fn of(spec: &'a str) -> Option<Self> {
         let after = |prefix| spec.strip_prefix(prefix).filter(|path| !path.is_empty()).map(Path::new);
         let sysfs = after("sysfs:").or_else(|| (spec == "sysfs").then_some(Path::new("/sys")));
-        let toml = || spec.ends_with(".toml").then_some(Path::new(spec));
+        let file = |ending| spec.ends_with(ending).then_some(Path::new(spec));
         sysfs
             .map(Source::Sysfs)
             .or_else(|| after("hwloc:").map(Source::Hwloc))
-            .or_else(|| toml().map(Source::Toml))
+            .or_else(|| file(".toml").map(Source::Toml))
+            .or_else(|| file(".json").map(Source::Json))
     }
 }
 
 impl Machine {
-    /// Loads a machine: the name of a preset, a path that ends in `.toml`, `sysfs` (this
-    /// machine), `sysfs:DIR` (DIR is what is mounted on `/sys`), `hwloc:FILE` (the XML that
+    /// Loads a machine: the name of a preset, a path that ends in `.toml` or `.json` (what
+    /// `coreward topology --json` prints), `sysfs` (this machine), `sysfs:DIR` (DIR is what is mounted on `/sys`), `hwloc:FILE` (the XML that
     /// `lstopo` writes) or a shorthand like `2n4l8c2t`.
     ///
     /// # Errors
@@ -196,6 +208,9 @@ impl Machine {
             Some(Source::Toml(file)) => {
                 return Self::from_toml_str(spec, &files::read_text(file, files::MACHINE_KIB)?);
             }
+            Some(Source::Json(file)) => {
+                return Self::from_json_str(spec, &files::read_text(file, files::JSON_KIB)?);
+            }
             None => {}
         }
         if spec.starts_with(|c: char| c.is_ascii_digit()) {
@@ -209,7 +224,7 @@ impl Machine {
     pub fn path(spec: &str) -> Option<&Path> {
         let own = presets::names().any(|name| name == spec);
         Source::of(spec).filter(|_| !own).map(|source| match source {
-            Source::Sysfs(path) | Source::Hwloc(path) | Source::Toml(path) => path,
+            Source::Sysfs(path) | Source::Hwloc(path) | Source::Toml(path) | Source::Json(path) => path,
         })
     }
 
@@ -227,7 +242,15 @@ impl Machine {
         toml_read::read(path, text)
     }
 
-    /// Reads a topology that `lstopo --of xml` wrote (hwloc 2). `path` is used in messages.
+    /// Reads a machine as its `Serialize` writes it. `path` is used in messages.
+    ///
+    /// # Errors
+    /// [`MachineError::Invalid`] with what is wrong, and the line if the text has not this form.
+    pub fn from_json_str(path: &str, text: &str) -> Result<Self, MachineError> {
+        json_read::read(path, text)
+    }
+
+    /// Reads a topology that `lstopo --of xml` wrote (hwloc 2 or 3). `path` is used in messages.
     ///
     /// # Errors
     /// [`MachineError::Invalid`] with the line and what is wrong.
@@ -282,6 +305,7 @@ impl Machine {
             costs: Costs::default(),
             hz: 250,
             sources: BTreeMap::new(),
+            assumptions: Vec::new(),
             cpus,
         }
     }
@@ -414,7 +438,7 @@ impl Machine {
                 if from == to && distance != LOCAL_DISTANCE {
                     return Err(format!("distance of node {from} to itself is {distance}, it must be 10"));
                 }
-                if from != to && !(11..=254).contains(&distance) {
+                if from != to && !(LOCAL_DISTANCE + 1..=MAX_DISTANCE).contains(&distance) {
                     return Err(format!(
                         "distance of node {from} to node {to} is {distance}, allowed are 11 to 254"
                     ));

@@ -90,7 +90,7 @@ fn distinct(machine: &Machine, id: impl Fn(&Cpu) -> Option<usize>) -> usize {
 }
 
 /// A size in the largest unit that divides it.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.iter().find(|(shift, _)| bytes != 0 && bytes % (1 << shift) == 0);
     unit.map_or_else(|| format!("{bytes} B"), |(shift, unit)| format!("{} {unit}", bytes >> shift))

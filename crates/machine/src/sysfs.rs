@@ -1,46 +1,78 @@
 //! Reads a machine from a sysfs tree: that of this machine, or a copy of another one's.
 //!
 //! It uses `devices/system/cpu` (`online`, and for each CPU `topology`, `cache`, `cpuidle`,
-//! `cpu_capacity`) and `devices/system/node` (`online`, `cpulist`, `distance`).
+//! `cpu_capacity`, `cpufreq`), `devices/system/node` (`online`, `cpulist`, `distance`), and
+//! `devices/cpu_core` and `devices/cpu_atom`. Older kernels have masks instead of lists, and no `online`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::capacity::{Core, Speed};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::files;
 use crate::machine::{Arch, IdleState, Machine, Place};
-use crate::online::{Online, parse_capacity, parse_distances};
+use crate::online::{CacheSizes, Online, parse_capacity, parse_distances};
 use crate::toml_read::{MAX_CACHE_BYTES, MAX_IDLE_NS, parse_bytes};
 
 type Result<T> = std::result::Result<T, MachineError>;
 
+/// Highest maximum frequency that is believed, in kHz.
+const MAX_KHZ: u64 = 100_000_000;
+
 /// Reads the tree whose root is what is mounted on `/sys`.
 pub(crate) fn read(root: &Path) -> Result<Machine> {
-    let tree = Tree { cpu: root.join("devices/system/cpu"), node: root.join("devices/system/node") };
-    let online = tree.list(&tree.cpu.join("online"))?;
-    if online.is_empty() {
-        return Err(invalid(&tree.cpu.join("online"), "no CPU is online"));
-    }
+    let tree = Tree {
+        cpu: root.join("devices/system/cpu"),
+        node: root.join("devices/system/node"),
+        devices: root.join("devices"),
+    };
+    let online = tree.online()?;
     let nodes = tree.nodes()?;
+    let intel_cores = tree.intel_cores()?;
     let mut found = Online::default();
     let mut llc_sizes = Vec::new();
+    let (mut without_node, mut without_caches) = (CpuSet::new(), CpuSet::new());
     for cpu in online.iter() {
-        let (place, llc_bytes) = tree.place(cpu, &nodes)?;
-        llc_sizes.push(llc_bytes);
-        found.places.insert(cpu, place);
+        let caches = tree.caches(cpu)?;
+        let last_level = caches.iter().max_by_key(|cache| cache.level);
+        if last_level.is_none() {
+            without_caches.insert(cpu);
+        }
+        if !nodes.is_empty() && node_of(&nodes, cpu).is_none() {
+            without_node.insert(cpu);
+        }
+        llc_sizes.push(last_level.and_then(|cache| cache.bytes));
+        found.places.insert(cpu, tree.place(cpu, last_level, &nodes)?);
         let file = tree.dir(cpu).join("cpu_capacity");
         if let Some(text) = optional(&file)? {
             let capacity = parse_capacity(&text).map_err(|what| invalid(&file, what))?;
             found.capacities.insert(cpu, capacity);
         }
+        let core = intel_cores.get(&cpu).copied();
+        found.speeds.insert(cpu, Speed { core, max_khz: tree.max_khz(cpu)? });
+    }
+    if !without_node.is_empty() {
+        let what =
+            format!("CPUs {without_node} are in no node's cpulist: each is put into that of its package");
+        found.assumptions.push(what);
+    }
+    if without_caches == online {
+        let what = "no caches are described: the CPUs of a package are taken to share one";
+        found.assumptions.push(what.to_owned());
     }
     tree.distances(&nodes, &mut found)?;
     let mut machine = found.into_machine("sysfs");
     let first = online.first().unwrap_or(0);
     tree.sizes(first, &llc_sizes, &mut machine)?;
-    if let Some(states) = tree.idle_states(first)? {
-        machine.idle_states = states;
+    match tree.idle_states(first, &mut machine.assumptions)? {
+        Some(states) => machine.idle_states = states,
+        None => {
+            let names: Vec<_> = machine.idle_states.iter().map(|state| state.name.as_str()).collect();
+            let what = format!("no idle states are described: {} are assumed", names.join(" and "));
+            machine.assumptions.push(what);
+        }
     }
     machine.arch = tree.arch(first);
     if machine.description.is_empty() {
@@ -54,8 +86,35 @@ fn invalid(path: &Path, what: impl Into<String>) -> MachineError {
     MachineError::invalid(path.display().to_string(), what)
 }
 
+/// The text of a file; some archivers end a copy with NUL bytes.
 fn read_text(path: &Path) -> Result<String> {
-    files::read_text(path, files::SYSFS_KIB)
+    let text = files::read_text(path, files::SYSFS_KIB)?;
+    Ok(text.trim_end_matches(['\0', ' ', '\n']).to_owned())
+}
+
+/// The CPUs that one of two files lists: the first one as a list, the second one as a mask.
+fn cpus(dir: &Path, list: &str, mask: &str) -> Result<Option<CpuSet>> {
+    type Parse = fn(&str) -> std::result::Result<CpuSet, String>;
+    for (name, parse) in [(list, CpuSet::parse_list as Parse), (mask, CpuSet::parse_mask)] {
+        let path = dir.join(name);
+        if let Some(text) = optional(&path)? {
+            return parse(&text).map(Some).map_err(|what| invalid(&path, what));
+        }
+    }
+    Ok(None)
+}
+
+/// The numbers of the directories with this name before a number (`cpu7`).
+fn numbered(dir: &Path, name: &str) -> Vec<usize> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix(name)?.parse().ok();
+    let mut numbers: Vec<usize> = entries.filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn node_of(nodes: &[(usize, CpuSet)], cpu: usize) -> Option<usize> {
+    nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node)
 }
 
 /// The text of a file, or nothing if there is no such file.
@@ -77,6 +136,7 @@ struct Cache {
 struct Tree {
     cpu: PathBuf,
     node: PathBuf,
+    devices: PathBuf,
 }
 
 impl Tree {
@@ -84,67 +144,109 @@ impl Tree {
         self.cpu.join(format!("cpu{cpu}"))
     }
 
-    fn list(&self, path: &Path) -> Result<CpuSet> {
-        CpuSet::parse_list(&read_text(path)?).map_err(|what| invalid(path, what))
+    /// The CPUs that are online.
+    fn online(&self) -> Result<CpuSet> {
+        let path = self.cpu.join("online");
+        let listed = if self.cpu.is_dir() { optional(&path)? } else { Some(read_text(&path)?) };
+        let online = match listed {
+            Some(text) => CpuSet::parse_list(&text).map_err(|what| invalid(&path, what))?,
+            None => {
+                let mut online = CpuSet::new();
+                for cpu in numbered(&self.cpu, "cpu") {
+                    let dir = self.dir(cpu);
+                    let is_off = optional(&dir.join("online"))?.is_some_and(|text| text.trim() == "0");
+                    if dir.join("topology").exists() && !is_off {
+                        if cpu >= MAX_CPUS {
+                            return Err(invalid(&dir, format!("allowed are CPUs 0 to {}", MAX_CPUS - 1)));
+                        }
+                        online.insert(cpu);
+                    }
+                }
+                online
+            }
+        };
+        match online.is_empty() {
+            true => Err(invalid(&self.cpu, "no CPU is online, or none has a topology")),
+            false => Ok(online),
+        }
     }
 
-    /// The first of several files (old and new name) that there is, as a list that must hold
-    /// the CPU itself.
+    /// The CPUs of the first of several topology files (old and new name); the CPU itself has to be one.
     fn siblings(&self, cpu: usize, names: &[&str]) -> Result<Option<CpuSet>> {
-        let paths = names.iter().map(|name| self.dir(cpu).join("topology").join(name));
-        let Some(path) = paths.into_iter().find(|path| path.exists()) else {
-            return Ok(None);
-        };
-        let set = self.list(&path)?;
-        match set.contains(cpu) {
-            true => Ok(Some(set)),
-            false => Err(invalid(&path, format!("CPU {cpu} is not in its own list `{set}`"))),
+        let dir = self.dir(cpu).join("topology");
+        for name in names {
+            let Some(set) = cpus(&dir, &format!("{name}_list"), name)? else { continue };
+            if !set.contains(cpu) {
+                return Err(invalid(&dir.join(name), format!("CPU {cpu} is not in its own list `{set}`")));
+            }
+            return Ok(Some(set));
         }
+        Ok(None)
     }
 
     /// The nodes with their CPUs; none on a kernel without NUMA.
     fn nodes(&self) -> Result<Vec<(usize, CpuSet)>> {
-        let online = self.node.join("online");
-        if !online.exists() {
-            return Ok(Vec::new());
-        }
-        let numbers = self.list(&online)?;
-        let cpus = |node| Ok((node, self.list(&self.node.join(format!("node{node}/cpulist")))?));
-        numbers.iter().map(cpus).collect()
+        let path = self.node.join("online");
+        let numbers = match optional(&path)? {
+            Some(text) => CpuSet::parse_list(&text).map_err(|what| invalid(&path, what))?.iter().collect(),
+            None => numbered(&self.node, "node"),
+        };
+        let with_cpus = |node| {
+            let dir = self.node.join(format!("node{node}"));
+            Ok((node, cpus(&dir, "cpulist", "cpumap")?.unwrap_or_default()))
+        };
+        numbers.into_iter().map(with_cpus).collect()
     }
 
-    fn place(&self, cpu: usize, nodes: &[(usize, CpuSet)]) -> Result<(Place, Option<u64>)> {
-        let core = self.siblings(cpu, &["core_cpus_list", "thread_siblings_list"])?;
-        let core = core.ok_or_else(|| {
-            invalid(&self.dir(cpu).join("topology"), "core_cpus_list and thread_siblings_list are missing")
-        })?;
-        let package = self.siblings(cpu, &["package_cpus_list", "core_siblings_list"])?;
-        let package = package.unwrap_or(core);
-        let local = nodes.iter().find(|(_, cpus)| cpus.contains(cpu));
-        let (node, node_cpus) = match local {
-            Some((node, cpus)) => (*node, *cpus),
-            None if nodes.is_empty() => (0, CpuSet::first_n(MAX_CPUS)),
-            None => {
-                return Err(invalid(&self.node, format!("CPU {cpu} is in no node's cpulist")));
-            }
+    /// The kinds of cores of a hybrid Intel processor.
+    fn intel_cores(&self) -> Result<BTreeMap<usize, Core>> {
+        let mut cores = BTreeMap::new();
+        let kinds = [
+            ("cpu_core", Core::IntelPerformance),
+            ("cpu_atom", Core::IntelEfficient),
+            ("cpu_lowpower", Core::IntelLowPower),
+        ];
+        for (name, core) in kinds {
+            let path = self.devices.join(name).join("cpus");
+            let set = CpuSet::parse_list(&optional(&path)?.unwrap_or_default());
+            cores.extend(set.map_err(|what| invalid(&path, what))?.iter().map(|cpu| (cpu, core)));
+        }
+        Ok(cores)
+    }
+
+    /// Maximum frequency of a CPU in kHz.
+    fn max_khz(&self, cpu: usize) -> Result<Option<u64>> {
+        let path = self.dir(cpu).join("cpufreq/cpuinfo_max_freq");
+        let Some(text) = optional(&path)? else { return Ok(None) };
+        let khz = text.trim().parse().ok().filter(|khz| (1..=MAX_KHZ).contains(khz));
+        let what = || format!("`{}` is not a frequency of up to {MAX_KHZ} kHz", text.trim());
+        khz.map(Some).ok_or_else(|| invalid(&path, what()))
+    }
+
+    fn place(&self, cpu: usize, last_level: Option<&Cache>, nodes: &[(usize, CpuSet)]) -> Result<Place> {
+        let core = self.siblings(cpu, &["core_cpus", "thread_siblings"])?.unwrap_or(CpuSet::single(cpu));
+        let package = self.siblings(cpu, &["package_cpus", "core_siblings"])?.unwrap_or(core);
+        let node = node_of(nodes, cpu).or_else(|| package.iter().find_map(|cpu| node_of(nodes, cpu)));
+        let node = node.or(nodes.iter().map(|(node, _)| *node).min()).unwrap_or(0);
+        let node_cpus = match nodes.iter().find(|(number, _)| *number == node) {
+            // a CPU without a node is with those of its package that have one
+            Some((_, cpus)) if cpus.contains(cpu) => *cpus,
+            _ => CpuSet::first_n(MAX_CPUS),
         };
-        let last_level = self.caches(cpu)?.into_iter().max_by_key(|cache| cache.level);
-        let bytes = last_level.as_ref().and_then(|cache| cache.bytes);
         // Where firmware says nothing of caches, the package counts as the LLC, as for the
         // kernel. A cache that reaches over nodes or packages is cut at them (sub-NUMA clusters).
         let llc = last_level.map_or(package, |cache| cache.shared);
         let llc = llc.union(&core).intersect(&package).intersect(&node_cpus).union(&CpuSet::single(cpu));
-        let cluster = self.siblings(cpu, &["cluster_cpus_list"])?;
+        let cluster = self.siblings(cpu, &["cluster_cpus"])?;
         let cluster = cluster.filter(|set| *set != core && set.is_subset(&llc) && *set != llc);
         let label = |set: &CpuSet| set.first().unwrap_or(cpu);
-        let place = Place {
+        Ok(Place {
             core: label(&core),
             cluster: cluster.as_ref().map(label),
             llc: label(&llc),
             package: label(&package),
             node,
-        };
-        Ok((place, bytes))
+        })
     }
 
     /// The data and unified caches of a CPU.
@@ -173,7 +275,7 @@ impl Tree {
                 bytes.map(Some).ok_or_else(|| invalid(&path, what()))
             };
             let (bytes, line_bytes) = (size("size")?, size("coherency_line_size")?);
-            let shared = self.list(&dir.join("shared_cpu_list"))?;
+            let shared = cpus(&dir, "shared_cpu_list", "shared_cpu_map")?.unwrap_or(CpuSet::single(cpu));
             caches.push(Cache { level, bytes, line_bytes, shared });
         }
         Ok(caches)
@@ -184,12 +286,13 @@ impl Tree {
         let caches = self.caches(cpu)?;
         let of_level = |level| caches.iter().find(|cache| cache.level == level);
         let bytes = |level| of_level(level).and_then(|cache| cache.bytes);
-        machine.caches.l1d_bytes = bytes(1).unwrap_or(machine.caches.l1d_bytes);
-        machine.caches.l2_bytes = bytes(2).unwrap_or(machine.caches.l2_bytes);
-        machine.caches.llc_bytes = llc_sizes[0].unwrap_or(machine.caches.llc_bytes);
-        let line = caches.iter().find_map(|cache| cache.line_bytes);
-        machine.caches.line_bytes = line.unwrap_or(machine.caches.line_bytes);
-        machine.llc_bytes.fill(machine.caches.llc_bytes);
+        let known = CacheSizes {
+            l1d: bytes(1),
+            l2: bytes(2),
+            llc: llc_sizes[0],
+            line: caches.iter().find_map(|cache| cache.line_bytes),
+        };
+        known.put_into(machine);
         for (cpu, size) in machine.cpus.iter().zip(llc_sizes) {
             if let Some(bytes) = size {
                 machine.llc_bytes[cpu.llc] = *bytes;
@@ -199,9 +302,13 @@ impl Tree {
     }
 
     fn distances(&self, nodes: &[(usize, CpuSet)], found: &mut Online) -> Result<()> {
+        if nodes.len() < 2 {
+            return Ok(());
+        }
         for (from, _) in nodes {
             let path = self.node.join(format!("node{from}/distance"));
-            let row = parse_distances(&read_text(&path)?).map_err(|what| invalid(&path, what))?;
+            let Some(text) = optional(&path)? else { return Ok(()) };
+            let row = parse_distances(&text).map_err(|what| invalid(&path, what))?;
             if row.len() != nodes.len() {
                 let what = format!("{} distances for {} nodes", row.len(), nodes.len());
                 return Err(invalid(&path, what));
@@ -214,8 +321,8 @@ impl Tree {
     }
 
     /// The idle states of a CPU; nothing if it has no cpuidle driver.
-    fn idle_states(&self, cpu: usize) -> Result<Option<Vec<IdleState>>> {
-        let mut states = Vec::new();
+    fn idle_states(&self, cpu: usize, assumptions: &mut Vec<String>) -> Result<Option<Vec<IdleState>>> {
+        let (mut states, mut without_residency) = (Vec::new(), Vec::new());
         // The kernel has at most ten (CPUIDLE_STATE_MAX).
         for index in 0..10 {
             let dir = self.dir(cpu).join(format!("cpuidle/state{index}"));
@@ -231,13 +338,25 @@ impl Tree {
                 time.filter(|&ns| ns <= MAX_IDLE_NS).ok_or_else(|| invalid(&path, what()))
             };
             let description = optional(&dir.join("desc"))?.unwrap_or_default();
+            let exit_ns = nanoseconds("latency")?;
+            // kernels before 3.19 do not show it
+            let has_residency = dir.join("residency").exists();
+            if !has_residency {
+                without_residency.push(name.clone());
+            }
             states.push(IdleState {
-                exit_ns: nanoseconds("latency")?,
-                residency_ns: nanoseconds("residency")?,
+                exit_ns,
+                residency_ns: if has_residency { nanoseconds("residency")? } else { exit_ns },
                 polling: ["POLL", "snooze"].contains(&name.as_str()) || description.contains("MWAIT"),
                 source: "sysfs cpuidle: what the driver believes, an upper bound".to_owned(),
                 name,
             });
+        }
+        if !without_residency.is_empty() {
+            let names = without_residency.join(", ");
+            let what =
+                format!("the residencies of idle states {names} are not given: exit latencies are assumed");
+            assumptions.push(what);
         }
         Ok((!states.is_empty()).then_some(states))
     }

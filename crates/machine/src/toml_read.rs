@@ -12,6 +12,7 @@ use toml::{Spanned, Value};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::machine::{Arch, IdleState, Machine, Place, flat_distances};
+use crate::online::{CacheSizes, unknown_distances};
 use crate::presets;
 use crate::shape::{Numbering, Shape};
 
@@ -386,6 +387,9 @@ impl Reader<'_> {
     fn distances(&mut self, file: &File, machine: &mut Machine) -> Result<()> {
         machine.distances = flat_distances(machine.nodes.min(crate::MAX_NODES));
         let Some(figure) = &file.distances else {
+            if machine.nodes > 1 {
+                machine.assumptions.push(unknown_distances());
+            }
             return Ok(());
         };
         let row = |row: &Value| -> Option<Vec<u32>> {
@@ -437,6 +441,18 @@ impl Reader<'_> {
                 }
             };
             *slot = self.bytes(&key, figure)?;
+        }
+        if file.like.is_none() {
+            let known = |name: &str, bytes: u64| file.caches.contains_key(name).then_some(bytes);
+            let caches = machine.caches.clone();
+            let all_llcs = self.llc_bytes.len() == machine.llc_bytes.len();
+            let known = CacheSizes {
+                l1d: known("l1d_bytes", caches.l1d_bytes),
+                l2: known("l2_bytes", caches.l2_bytes),
+                llc: known("llc_bytes", caches.llc_bytes).or(all_llcs.then_some(caches.llc_bytes)),
+                line: known("line_bytes", caches.line_bytes),
+            };
+            known.put_into(machine);
         }
         machine.llc_bytes.fill(machine.caches.llc_bytes);
         for (&llc, &bytes) in &self.llc_bytes {

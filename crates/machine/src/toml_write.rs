@@ -9,7 +9,7 @@ use crate::machine::Machine;
 
 impl Machine {
     /// The machine as a machine file, in the explicit form (one `[[llc]]` table for each LLC).
-    /// [`Machine::from_toml_str`] reads it back as an equal machine.
+    /// [`Machine::from_toml_str`] reads it back as an equal machine, of which nothing is assumed any more.
     pub fn to_toml(&self) -> String {
         let mut writer = Writer { machine: self, text: String::new(), written: BTreeSet::new() };
         writer.header();

@@ -152,6 +152,7 @@ fn round_trip_of_presets_and_specials() {
     machine.description = "tab\t, umlaut ü, back\\slash, 'quotes', new\nline, \u{7f}".to_owned();
     machine.sources.insert("a 'quoted' \\ \"key\"".to_owned(), "s".to_owned());
     machine.idle_states.clear();
+    machine.assumptions.clear();
     assert_eq!(read(&machine.to_toml()), machine);
     machine.idle_states.push(IdleState {
         name: "C1".to_owned(),

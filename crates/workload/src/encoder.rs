@@ -96,6 +96,8 @@ impl Encoder {
             limits: Limits::default(),
             messages: 0,
             unscaled_messages: 0,
+            assumptions: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

@@ -101,6 +101,8 @@ impl Hackbench {
             limits: Limits::default(),
             messages: messages_of(loops),
             unscaled_messages: messages_of(self.loops),
+            assumptions: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

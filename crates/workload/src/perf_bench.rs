@@ -113,6 +113,8 @@ impl PerfPipe {
             // two tasks need no time to settle: a shorter run is measured whole
             messages: loops,
             unscaled_messages: loops,
+            assumptions: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

@@ -315,6 +315,10 @@ pub struct Workload {
     pub messages: u64,
     /// Messages of the whole run, of which [`Scale`] has left `messages`.
     pub unscaled_messages: u64,
+    /// What had to be assumed because the command line or file does not say it, one sentence each.
+    pub assumptions: Vec<String>,
+    /// What of the command line or file has no effect here, one sentence each.
+    pub notes: Vec<String>,
 }
 
 impl Workload {

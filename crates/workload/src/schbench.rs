@@ -251,6 +251,8 @@ impl Group {
             limits: Limits::default(),
             messages: 0,
             unscaled_messages: 0,
+            assumptions: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

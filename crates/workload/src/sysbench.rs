@@ -102,6 +102,8 @@ impl Sysbench {
             },
             messages: 0,
             unscaled_messages: 0,
+            assumptions: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

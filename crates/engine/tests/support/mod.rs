@@ -223,6 +223,8 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         first_message_channel: channels as u32,
         messages: 0,
         unscaled_messages: 0,
+        assumptions: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -209,6 +209,8 @@ impl Description {
             limits: Limits::default(),
             messages: 0,
             unscaled_messages: 0,
+            assumptions: Vec::new(),
+            notes: Vec::new(),
         })
     }
 

@@ -1,0 +1,38 @@
+//! What the readers of machines and workloads had to assume: it is said on standard error, or refused.
+
+use anyhow::{Result, bail};
+use coreward_machine::Machine;
+use coreward_workload::{Scale, Workload};
+
+/// Loads a machine; see [`Machine::load`].
+///
+/// # Errors
+/// It is refused, or it is not described completely and `strict` is set.
+pub(crate) fn machine(spec: &str, strict: bool) -> Result<Machine> {
+    let machine = Machine::load(spec)?;
+    said(spec, &machine.assumptions, strict)?;
+    Ok(machine)
+}
+
+/// Reads a benchmark's command line; see [`coreward_workload::parse`].
+///
+/// # Errors
+/// It is refused, or it leaves something open and `strict` is set.
+pub(crate) fn workload(text: &str, scale: Scale, strict: bool) -> Result<Workload> {
+    let workload = coreward_workload::parse(text, scale)?;
+    said(text, &workload.assumptions, strict)?;
+    workload.notes.iter().for_each(|note| say(text, note));
+    Ok(workload)
+}
+
+fn said(of: &str, assumptions: &[String], strict: bool) -> Result<()> {
+    if let Some(what) = assumptions.first().filter(|_| strict) {
+        bail!("{of}: {what} (refused because of --strict)");
+    }
+    assumptions.iter().for_each(|what| say(of, what));
+    Ok(())
+}
+
+fn say(of: &str, what: &str) {
+    eprintln!("coreward: note: {}", coreward_input::message(&format!("{of}: {what}")));
+}
