@@ -383,7 +383,7 @@ pub(crate) struct Parity {
     #[arg(long, value_name = "N", value_parser = within(1u64..=u64::MAX),
           conflicts_with_all = ["require", "sched_feat", "set"])]
     pub(crate) explain: Option<u64>,
-    /// Exit with status 1 if fewer stable decisions agree, for example wakeup=99.9,fork=99,exec=99,balance=95
+    /// Exit with status 1 if fewer stable decisions agree, for example wakeup=99.9,fork=99,balance=99,'idle: queue=95'
     /// [default: no requirement]
     #[arg(long, value_name = "CLASS=PERCENT", value_delimiter = ',')]
     pub(crate) require: Vec<Requirement>,

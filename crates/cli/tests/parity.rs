@@ -91,8 +91,8 @@ fn requirements_are_met_or_exit_1() {
     assert!(!other.stdout.is_empty());
     refused(
         &["parity", &file, "--require", "scan=1"],
-        "invalid value 'scan=1' for '--require <CLASS=PERCENT>': allowed is CLASS=PERCENT, where CLASS is one of \
-         wakeup, fork, exec, balance, queue and PERCENT 0 to 100",
+        "invalid value 'scan=1' for '--require <CLASS=PERCENT>': allowed is CLASS=PERCENT or PATH=PERCENT, where CLASS \
+         is one of wakeup, fork, exec, balance, queue, PATH one of the report, and PERCENT 0 to 100",
     );
 }
 

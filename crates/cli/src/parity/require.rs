@@ -4,15 +4,29 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use anyhow::Result;
-use coreward_parity::{Class, Summary, Tally};
+use coreward_parity::{Class, Path, Summary, Tally};
 
 use crate::unmet::Unmet;
 
-/// The least agreement of the stable decisions of a class, and of each of its paths that was taken often enough.
+/// The least agreement of the stable decisions of a class, and of each of its paths that was taken often enough; or
+/// of one such path, which the requirement of its class then leaves out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Requirement {
-    class: Class,
+    what: What,
     percent: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Class(Class),
+    Path(Path),
+}
+
+impl What {
+    fn named(name: &str) -> Option<Self> {
+        let class = Class::ALL.into_iter().find(|class| class.name() == name).map(What::Class);
+        class.or_else(|| Path::all().find(|path| path.name() == name).map(What::Path))
+    }
 }
 
 impl FromStr for Requirement {
@@ -20,12 +34,16 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let classes = Class::ALL.map(Class::name).join(", ");
-        let wrong =
-            || format!("allowed is CLASS=PERCENT, where CLASS is one of {classes} and PERCENT 0 to 100");
+        let wrong = || {
+            format!(
+                "allowed is CLASS=PERCENT or PATH=PERCENT, where CLASS is one of {classes}, PATH one of the report, \
+                 and PERCENT 0 to 100"
+            )
+        };
         let (name, percent) = text.split_once('=').ok_or_else(wrong)?;
-        let class = Class::ALL.into_iter().find(|class| class.name() == name).ok_or_else(wrong)?;
+        let what = What::named(name).ok_or_else(wrong)?;
         let percent = percent.parse().ok().filter(|p| (0.0..=100.0).contains(p)).ok_or_else(wrong)?;
-        Ok(Requirement { class, percent })
+        Ok(Requirement { what, percent })
     }
 }
 
@@ -42,16 +60,19 @@ pub(crate) fn check(requirements: &[Requirement], kernels: &BTreeMap<&str, Summa
         .iter()
         .flat_map(|(kernel, summary)| requirements.iter().map(move |required| (kernel, summary, required)))
         .flat_map(|(kernel, summary, required)| {
-            required.unmet(summary).into_iter().map(move |what| format!("Linux {kernel}: {what}"))
+            required
+                .unmet(summary, requirements)
+                .into_iter()
+                .map(move |what| format!("Linux {kernel}: {what}"))
         })
         .collect();
     Unmet::check(&unmet)
 }
 
 impl Requirement {
-    /// The requirements that `summary` misses: the class, and its paths.
-    fn unmet(&self, summary: &Summary) -> Vec<String> {
-        let Requirement { class, percent } = *self;
+    /// What `summary` misses of this requirement, which is one of `all`: the class, and its paths.
+    fn unmet(&self, summary: &Summary, all: &[Requirement]) -> Vec<String> {
+        let Requirement { what, percent } = *self;
         let lacks = |name: &str, tally: &Tally| {
             tally.stable_percent().filter(|found| *found < percent).map(|_| {
                 format!(
@@ -60,14 +81,21 @@ impl Requirement {
                 )
             })
         };
+        let covers = |path: Path| match what {
+            What::Path(one) => path == one,
+            What::Class(class) => {
+                path.class() == class
+                    && path.name() != class.name()
+                    && all.iter().all(|other| other.what != What::Path(path))
+            }
+        };
+        let often = summary.paths().filter(|(path, tally)| tally.stable >= PATH_DECISIONS && covers(*path));
+        let of_paths = often.filter_map(|(path, tally)| lacks(path.name(), tally));
+        let What::Class(class) = what else { return of_paths.collect() };
         let whole = summary.class(class);
         if whole.stable == 0 {
             return vec![format!("there is no stable {} decision, required are {percent} %", class.name())];
         }
-        let paths = summary.paths().filter(|(path, _)| path.class() == class);
-        let often =
-            paths.filter(|(path, tally)| tally.stable >= PATH_DECISIONS && path.name() != class.name());
-        let of_paths = often.filter_map(|(path, tally)| lacks(path.name(), tally));
         lacks(class.name(), &whole).into_iter().chain(of_paths).collect()
     }
 }
@@ -75,11 +103,11 @@ impl Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coreward_parity::Path;
 
     #[test]
     fn a_path_that_is_taken_often_counts_for_itself() {
-        let required = Requirement { class: Class::Wakeup, percent: 99.0 };
+        let required = |text: &str| text.parse::<Requirement>().unwrap();
+        let class = required("wakeup=99");
         let path = |name: &str| Path::all().find(|path| path.name() == name).unwrap();
         let summary = |wrong, scans| {
             let tally = |stable: u64, wrong| Tally {
@@ -93,9 +121,14 @@ mod tests {
             summary.set(path("wakeup: scan"), tally(scans, wrong));
             summary
         };
-        assert!(required.unmet(&summary(5, 500)).is_empty());
+        assert!(class.unmet(&summary(5, 500), &[class]).is_empty());
         let expected = "494 of 500 stable wakeup: scan decisions agree, required are 99 %";
-        assert_eq!(required.unmet(&summary(6, 500)), [expected]);
-        assert!(required.unmet(&summary(6, 499)).is_empty(), "too few to tell");
+        assert_eq!(class.unmet(&summary(6, 500), &[class]), [expected]);
+        assert!(class.unmet(&summary(6, 499), &[class]).is_empty(), "too few to tell");
+
+        let scan = required("wakeup: scan=98.9");
+        assert!(class.unmet(&summary(6, 500), &[class, scan]).is_empty(), "the path has its own requirement");
+        assert!(scan.unmet(&summary(5, 500), &[class, scan]).is_empty());
+        assert_eq!(scan.unmet(&summary(6, 500), &[class, scan]), [expected.replace("99 %", "98.9 %")]);
     }
 }
