@@ -16,7 +16,9 @@ impl Work {
     /// Time that it takes at `rate` (1024 is full speed).
     #[inline]
     pub(crate) fn duration(self, rate: u64) -> u64 {
-        self.stall + (self.work * 1024).div_ceil(rate)
+        // most cores run at full speed, and a division is the slowest thing that an event does
+        let work = if rate == 1024 { self.work } else { (self.work * 1024).div_ceil(rate) };
+        self.stall + work
     }
 }
 
