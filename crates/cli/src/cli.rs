@@ -226,9 +226,20 @@ pub(crate) struct Run {
     /// [default: none]
     #[arg(long, value_name = "SECONDS", value_parser = interval_ns)]
     pub(crate) intervals: Option<u64>,
+    /// Skip the steady middle of the run once its rates are known to this many per cent, 0.1 to 20 [default: simulate
+    /// all of it]
+    #[arg(long, value_name = "PERCENT", value_parser = skip_steady,
+          conflicts_with_all = ["scale", "schedstat", "domains", "intervals", "trace"])]
+    pub(crate) skip_steady: Option<f64>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,
+}
+
+fn skip_steady(text: &str) -> Result<f64, String> {
+    let percent =
+        text.trim_end_matches('%').parse::<f64>().ok().filter(|percent| (0.1..=20.0).contains(percent));
+    percent.ok_or_else(|| "allowed are 0.1 to 20".into())
 }
 
 /// Seconds as ns.

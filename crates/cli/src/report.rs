@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::{Interval, Outcome, Settings};
+use coreward_engine::{Interval, Outcome, Settings, Skipped};
 use coreward_machine::Partition;
 use coreward_metrics::{Metric, Metrics};
 use coreward_policy::{Reason, TUNABLES};
@@ -71,7 +71,7 @@ impl<'a> Report<'a> {
             metrics: &outcome.metrics,
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name().into(), (*n).into())).collect(),
-            notes: scaled(args.scale, workload).into_iter().collect(),
+            notes: scaled(args.scale, workload).into_iter().chain(skipped(host, outcome)).collect(),
             policy,
             counts,
             spans: &outcome.intervals,
@@ -150,6 +150,24 @@ pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
         )
     };
     (scale != Scale::FULL).then_some(text)
+}
+
+/// What a run that was to skip its steady middle did.
+fn skipped(host: &Host, outcome: &Outcome) -> Option<String> {
+    host.skip_steady_pct?;
+    let s = |ns: u64| ns as f64 / 1e9;
+    Some(match outcome.skipped {
+        None => {
+            "nothing was skipped: the run ended before its rates were steady and known well enough".into()
+        }
+        Some(Skipped { warm_up_ns, window_ns, work_pct, switches_pct, skipped_ns }) => format!(
+            "{:.6} s were skipped: steady from {:.6} s, measured for {:.6} s in 20 batches, messages or events within \
+             {work_pct:.2} %, switches within {switches_pct:.2} % (95 % confidence)",
+            s(skipped_ns),
+            s(warm_up_ns),
+            s(window_ns)
+        ),
+    })
 }
 
 fn as_number(scale: Scale) -> Value {

@@ -18,6 +18,7 @@ use crate::tracefile::TraceFile;
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let (mut host, workload) = setup::from_args(&args.simulated)?;
     host.interval_ns = args.intervals;
+    host.skip_steady_pct = args.skip_steady;
     let mut outputs =
         Outputs::new(setup::inputs(&args.simulated.machine, [args.simulated.workload.as_str()]));
     let mut open =

@@ -27,6 +27,8 @@ pub(crate) struct Host {
     pub(crate) time_limit_s: u64,
     /// Length of the intervals that a run is also measured in.
     pub(crate) interval_ns: Option<u64>,
+    /// The steady middle of a run is skipped once its rates are known to this many per cent.
+    pub(crate) skip_steady_pct: Option<f64>,
 }
 
 impl Host {
@@ -59,6 +61,7 @@ impl Host {
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
             time_limit_s: TIME_LIMIT_S,
             interval_ns: None,
+            skip_steady_pct: None,
         })
     }
 
@@ -78,6 +81,9 @@ impl Host {
         if let Some(ns) = self.interval_ns {
             simulation = simulation.with_intervals(ns);
         }
+        if let Some(percent) = self.skip_steady_pct {
+            simulation = simulation.with_skip(percent, LEAST_STEADY_NS);
+        }
         match simulation.run() {
             Err(SimError::Limit { .. }) => bail!(
                 "the workload did not end within {} s of simulated time (--time-limit, or time_limit of an \
@@ -88,6 +94,10 @@ impl Host {
         }
     }
 }
+
+/// The shortest stretch that is called steady, in ns. The rates of yielding threads and of hackbench change from one
+/// tenth of a second to the next (`coreward run --intervals`), so a shorter one would miss that.
+const LEAST_STEADY_NS: u64 = 1_000_000_000;
 
 /// The simulated machine with its policy, and the workload, that the command line names.
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {

@@ -52,6 +52,29 @@ impl TimeSpent {
         ];
         pairs.into_iter().for_each(|(sum, ns)| *sum += ns);
     }
+
+    fn times(&self, factor: f64) -> TimeSpent {
+        let ns = |ns| scaled(ns, factor);
+        TimeSpent {
+            wakeup: ns(self.wakeup),
+            refill: ns(self.refill),
+            transfer: ns(self.transfer),
+            lock_wait: ns(self.lock_wait),
+            channel_wait: ns(self.channel_wait),
+            tg_load_avg: ns(self.tg_load_avg),
+            idle_exit: ns(self.idle_exit),
+            newidle: ns(self.newidle),
+            newidle_futex: ns(self.newidle_futex),
+            newidle_nanosleep: ns(self.newidle_nanosleep),
+            balance: ns(self.balance),
+            llc_search: ns(self.llc_search),
+        }
+    }
+}
+
+/// A count in a stretch that is `factor` times as long.
+fn scaled(n: u64, factor: f64) -> u64 {
+    (n as f64 * factor).round() as u64
 }
 
 /// Latencies, with the values that a histogram does not keep exactly.
@@ -76,6 +99,12 @@ impl Latencies {
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
         self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    fn times(&self, factor: f64) -> Latencies {
+        let mut histogram = LatencyHistogram::new();
+        histogram.merge_times(&self.histogram, factor);
+        Latencies { histogram, sum_ns: (self.sum_ns as f64 * factor).round() as u128, ..*self }
     }
 
     fn us(&self, percent: f64) -> f64 {
@@ -209,6 +238,57 @@ impl Counters {
         for (sums, numbers) in lists {
             sums.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n);
         }
+    }
+
+    /// What would be counted in a span that is `factor` times as long.
+    pub(crate) fn times(&self, factor: f64) -> Counters {
+        let n = |n| scaled(n, factor);
+        let list = |list: &[u64]| list.iter().map(|n| scaled(*n, factor)).collect::<Vec<u64>>();
+        let mut latency = LatencyHistogram::new();
+        latency.merge_times(&self.latency, factor);
+        Counters {
+            time: self.time.times(factor),
+            migrations: self.migrations.map(n),
+            switches_voluntary: n(self.switches_voluntary),
+            switches_involuntary: n(self.switches_involuntary),
+            wakeups: n(self.wakeups),
+            messages: n(self.messages),
+            ticks: n(self.ticks),
+            timers: n(self.timers),
+            cpus_scanned: n(self.cpus_scanned),
+            groups_scanned: n(self.groups_scanned),
+            newidle_calls: n(self.newidle_calls),
+            pulled_tasks: n(self.pulled_tasks),
+            llc_pulled_tasks: n(self.llc_pulled_tasks),
+            cache_wakeups: n(self.cache_wakeups),
+            cache_crowded: n(self.cache_crowded),
+            busy_ns: n(self.busy_ns),
+            idle_while_waiting_ns: n(self.idle_while_waiting_ns),
+            latency,
+            events: self.events.times(factor),
+            events_by_second: list(&self.events_by_second),
+            replies: self.replies.times(factor),
+            reasons: list(&self.reasons),
+            queue_reasons: list(&self.queue_reasons),
+        }
+    }
+
+    /// Its events were spread evenly between these times since the start of the measured part.
+    pub(crate) fn spread_events(&mut self, from_ns: u64, to_ns: u64) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let events = self.events.histogram.count() as f64;
+        let span = |second: u64| {
+            let (start, end) = (second * SECOND_NS, (second + 1) * SECOND_NS);
+            end.min(to_ns).saturating_sub(start.max(from_ns))
+        };
+        self.events_by_second = (0..to_ns.div_ceil(SECOND_NS))
+            .map(|second| scaled(span(second), events / (to_ns - from_ns) as f64))
+            .collect();
+    }
+
+    /// Messages and events, of which a workload has one or the other.
+    pub(crate) fn work(&self) -> u64 {
+        self.messages + self.events.histogram.count()
     }
 
     /// An event has ended, `since_start` ns after the start of the measured part.

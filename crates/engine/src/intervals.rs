@@ -49,6 +49,16 @@ impl Intervals {
         };
     }
 
+    /// What was counted in the intervals that have ended.
+    pub(crate) fn ended(&self) -> &Counters {
+        &self.ended
+    }
+
+    /// Adds what was counted elsewhere to the sum.
+    pub(crate) fn add(&mut self, counted: &Counters) {
+        self.ended.add(counted);
+    }
+
     pub(crate) fn take(&mut self) -> Vec<Interval> {
         std::mem::take(&mut self.list)
     }
@@ -85,6 +95,9 @@ impl Simulation<'_> {
         let counted = std::mem::replace(&mut self.counters, Counters::new());
         self.events_before += counted.sim_events();
         self.intervals.ended.add(&counted);
+        if let Some(window) = &mut self.skip.window {
+            window.add(&counted);
+        }
         self.intervals.ends_at = self.now.saturating_add(self.intervals.every_ns);
     }
 

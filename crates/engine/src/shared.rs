@@ -126,6 +126,34 @@ impl Stop {
         self.started_at = Some(now);
     }
 
+    /// Repetitions so far.
+    pub(crate) fn repetitions(&self) -> u64 {
+        self.repetitions
+    }
+
+    /// How many times as long as `ns` it takes until a limit is reached, with that many repetitions in `ns`; infinite
+    /// without a limit.
+    pub(crate) fn left(&self, now: u64, ns: f64, repetitions: f64) -> f64 {
+        let Limits { time_ns, events } = self.limits;
+        let elapsed = self.started_at.map_or(0, |start| now - start);
+        let by_time =
+            if time_ns == u64::MAX { f64::INFINITY } else { time_ns.saturating_sub(elapsed) as f64 / ns };
+        let by_events = if events == u64::MAX {
+            f64::INFINITY
+        } else {
+            events.saturating_sub(self.repetitions) as f64 / repetitions
+        };
+        by_time.min(by_events)
+    }
+
+    /// The limits come nearer.
+    pub(crate) fn skip(&mut self, ns: u64, repetitions: u64) {
+        if self.limits.time_ns < u64::MAX {
+            self.limits.time_ns -= ns;
+        }
+        self.repetitions += repetitions;
+    }
+
     /// Is there another repetition? If so, counts it. Few ops ask, so this is kept off the path of all others.
     #[inline(never)]
     pub(crate) fn goes_on(&mut self, now: u64) -> bool {

@@ -10,6 +10,7 @@ use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
 use crate::shared::{Shared, Stop};
+use crate::skip::{Skip, Skipped};
 use crate::task::{State, Task};
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
@@ -97,6 +98,8 @@ pub struct Outcome {
     pub end_ns: u64,
     /// The measured part in intervals; empty without [`Simulation::with_intervals`].
     pub intervals: Vec<Interval>,
+    /// The part that was not simulated; None without [`Simulation::with_skip`], or if no part was steady.
+    pub skipped: Option<Skipped>,
 }
 
 impl Outcome {
@@ -115,6 +118,7 @@ pub struct Simulation<'a> {
     /// None unless the policy asks what they prefer.
     pub(crate) processes: Option<Box<Processes>>,
     pub(crate) intervals: Intervals,
+    pub(crate) skip: Skip,
     pub(crate) channels: Vec<Channel>,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
@@ -198,6 +202,7 @@ impl<'a> Simulation<'a> {
             tasks: Vec::new(),
             processes: Processes::new(&sys, machine),
             intervals: Intervals::none(),
+            skip: Skip::nothing(),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
             shared: Shared::new(&workload.shared, nr_cpus),
             stop: Stop::new(workload.limits),
@@ -275,11 +280,14 @@ impl<'a> Simulation<'a> {
                 let first = self.stuck_task();
                 return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live, first });
             }
-            if time - START_NS > self.limit_ns {
+            if time - START_NS + self.skip.skipped_ns() > self.limit_ns {
                 return Err(SimError::Limit { limit_ns: self.limit_ns });
             }
             if time >= self.intervals.ends_at() {
                 self.end_intervals(time);
+            }
+            if time >= self.skip.next_at {
+                self.observe(time);
             }
             self.now = time;
             if slot == self.cpus.len() {
@@ -336,6 +344,7 @@ impl<'a> Simulation<'a> {
             events,
             schedstat: self.schedstat,
             end_ns: self.now - START_NS,
+            skipped: self.skip.skipped(),
             intervals: self.intervals.take(),
         }
     }
@@ -352,7 +361,7 @@ impl<'a> Simulation<'a> {
 
     /// The counters as they are now. Without a marked start, the run began at 0.
     pub(crate) fn measure(&mut self) -> Measured {
-        let runtime = self.now - self.marked_start.unwrap_or(START_NS);
+        let runtime = self.measured_ns();
         let (unscaled_messages, preferred_llc) = (self.workload.unscaled_messages, self.processes.is_some());
         let counters = self.all_counters();
         let mut metrics = counters.metrics(runtime, unscaled_messages);
@@ -374,6 +383,7 @@ impl<'a> Simulation<'a> {
         self.counters = Counters::new();
         self.marked_start = Some(self.now);
         self.intervals.start(self.now);
+        self.skip.start(self.now);
         self.stop.start(self.now);
     }
 

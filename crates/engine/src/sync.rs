@@ -178,7 +178,7 @@ impl Simulation<'_> {
             Op::Origin => self.tasks[task].sync.origin = Some(self.now),
             Op::EventStart => self.tasks[task].sync.event_at = self.now,
             Op::EventEnd => {
-                let since_start = self.now - self.marked_start.unwrap_or(0);
+                let since_start = self.measured_ns();
                 let sync = &mut self.tasks[task].sync;
                 sync.events += 1;
                 self.counters.event_ended(self.now - sync.event_at, since_start);

@@ -219,6 +219,23 @@ impl Task {
         self.pc -= 1;
     }
 
+    /// Of the outermost loop that it is in: how often it repeats in all, and how often from now on. None if it is in no
+    /// loop, Some(None) if only the workload's stop ends the loop.
+    pub(crate) fn outermost_loop(&self, ops: &[Op]) -> Option<Option<(u64, u64)>> {
+        let outermost = self.loops[..self.depth as usize].first()?;
+        match ops[outermost.body as usize - 1] {
+            Op::Repeat { times } | Op::RepeatUntilStopped { times } if times < u64::MAX => {
+                Some(Some((times, outermost.left)))
+            }
+            _ => Some(None),
+        }
+    }
+
+    /// Leaves out that many repetitions of its outermost loop, fewer than there are left.
+    pub(crate) fn skip_repetitions(&mut self, times: u64) {
+        self.loops[0].left -= times;
+    }
+
     fn skip_body(&mut self, ops: &[Op]) {
         let mut open = 1;
         while open > 0 {

@@ -36,6 +36,14 @@ impl LatencyHistogram {
         self.0.add(&other.0).expect("both histograms have the same bounds");
     }
 
+    /// Adds the latencies of another histogram, each `factor` times (rounded).
+    pub fn merge_times(&mut self, other: &LatencyHistogram, factor: f64) {
+        for bucket in other.0.iter_recorded() {
+            let count = (bucket.count_at_value() as f64 * factor).round() as u64;
+            self.0.saturating_record_n(bucket.value_iterated_to(), count);
+        }
+    }
+
     /// Number of latencies recorded.
     pub fn count(&self) -> u64 {
         self.0.len()
@@ -82,6 +90,14 @@ mod tests {
     fn an_hour_is_the_longest() {
         let p50 = histogram(&[u64::MAX]).percentile(50.0).unwrap();
         assert!((MAX_NS..=MAX_NS + MAX_NS / 1000).contains(&p50), "{p50}");
+    }
+
+    #[test]
+    fn latencies_count_several_times() {
+        let mut h = histogram(&[1, 1, 50_000]);
+        h.merge_times(&histogram(&[1, 1, 50_000]), 2.5);
+        // 2 + 5 and 1 + 3
+        assert_eq!((h.count(), h.percentile(63.0), h.percentile(64.0)), (11, Some(1), h.percentile(100.0)));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Metrics, statistics and reports of coreward runs.
 //!
 //! Everything here describes a run after the fact, so floating point is allowed; nothing here decides anything inside a
-//! simulation. [`registry`] names the metrics, [`histogram`] collects latencies, [`stats`] summarises and tests samples,
-//! [`compare`] puts variants beside a baseline, [`ablation`] says which mechanism carries a difference, [`fidelity`] how
-//! well the differences agree with published ones, and [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the
-//! field's tools read.
+//! simulation, except where a run may skip its steady middle ([`steady`]). [`registry`] names the metrics, [`histogram`]
+//! collects latencies, [`stats`] summarises and tests samples, [`compare`] puts variants beside a baseline, [`ablation`]
+//! says which mechanism carries a difference, [`fidelity`] how well the differences agree with published ones, and
+//! [`table`], [`html`], [`schedstat`] and [`perfetto`] write what the field's tools read.
 
 pub mod ablation;
 pub mod compare;
@@ -16,6 +16,7 @@ pub mod perfetto;
 pub mod registry;
 pub mod schedstat;
 pub mod stats;
+pub mod steady;
 pub mod table;
 
 pub use ablation::Ablated;
