@@ -41,13 +41,13 @@ static inline bool choose_sched_idle_cpu(struct cw_sys *sys, s32 cpu, const stru
 }
 
 /* Is the CPU as good as idle for `p`? */
-static inline bool choose_idle_cpu(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
+CW_GLOBAL bool choose_idle_cpu(struct cw_sys *sys CW_NONNULL, s32 cpu, const struct cw_task *p CW_NONNULL)
 {
 	return available_idle_cpu(sys, cpu) || choose_sched_idle_cpu(sys, cpu, p);
 }
 
 /* Are all SMT siblings of `cpu` idle? Its own state does not count. */
-static inline bool is_core_idle(struct cw_sys *sys, s32 cpu)
+CW_GLOBAL bool is_core_idle(struct cw_sys *sys CW_NONNULL, s32 cpu)
 {
 	const struct cw_cpumask *siblings = &sys->smt_mask[cpu & CW_CPU_MASK];
 	s32 sibling;
@@ -112,7 +112,8 @@ static inline u32 uclamp_max(const struct cw_task *p)
  * that lower frequencies (hw_load_avg(), cpufreq pressure) are not known and are assumed to
  * be absent.
  */
-static inline s32 util_fits_cpu(struct cw_sys *sys, u64 util, u32 clamp_min, u32 clamp_max, s32 cpu)
+CW_GLOBAL s32 util_fits_cpu(struct cw_sys *sys CW_NONNULL, u64 util, u32 clamp_min, u32 clamp_max,
+			    s32 cpu)
 {
 	u32 capacity_orig = arch_scale_cpu_capacity(sys, cpu);
 	bool biggest = capacity_orig == CW_CAPACITY_SCALE && clamp_max == CW_CAPACITY_SCALE;

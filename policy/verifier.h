@@ -5,10 +5,11 @@
  * The verifier follows every path through a program, and a loop until its state repeats.
  * A loop therefore has may_loop() in its condition, which lets the verifier forget values
  * that changed from one iteration to the next (Linux 6.9; the kernel ends a loop after
- * more than 8 million iterations). A value that the verifier must not follow is made
- * unknown(). A function that is called from many paths is a CW_GLOBAL: it is verified
- * once, for any arguments that its types allow. For that reason it must not read pointers
- * from the memory that it is passed.
+ * more than 8 million iterations). A value that the verifier must not follow, such as
+ * what a loop counts from, is made unknown(): it would be followed to the last iteration.
+ * A function that is called from many paths, or within a loop, is a CW_GLOBAL: it is
+ * verified once, for any arguments that its types allow. For that reason it must not read
+ * pointers from the memory that it is passed.
  */
 #ifndef CW_VERIFIER_H
 #define CW_VERIFIER_H

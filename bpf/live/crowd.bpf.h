@@ -90,7 +90,7 @@ static __noinline bool rescue_starving(s32 cpu)
 {
 	u64 *next = &balance_state_of(cpu)->next_rescue, now = bpf_jiffies64();
 	struct task_struct *p;
-	u32 asked = 0;
+	u32 asked = unknown(0u);
 
 	if (now < *next)
 		return false;

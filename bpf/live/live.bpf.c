@@ -284,7 +284,7 @@ static inline void resched_curr_lazy(s32 cpu, bool at_once)
 static inline bool is_best(const struct live_entity *le, s32 cpu)
 {
 	struct task_struct *p;
-	u32 asked = 0;
+	u32 asked = unknown(0u);
 
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct live_task *t = lookup_task(p);
@@ -377,7 +377,7 @@ static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
 	const struct cw_fair_rq *rq = fair_rq(cpu);
 	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
 	struct task_struct *p;
-	u32 asked = 0;
+	u32 asked = unknown(0u);
 
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct live_task *t = lookup_task(p);

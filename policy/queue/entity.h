@@ -107,7 +107,7 @@ static inline u64 mul_u64_u32_shr(u64 a, u32 b, u32 shift)
 }
 
 /* delta * weight * inverse / 2^32, where weight * inverse is first reduced to 32 bits. */
-static inline u64 calc_delta(u64 delta, u64 weight, u32 inverse)
+CW_GLOBAL u64 calc_delta(u64 delta, u64 weight, u32 inverse)
 {
 	u64 factor = weight * inverse;
 	u32 high = (u32)(factor >> 32), excess = high ? 32 - (u32)__builtin_clz(high) : 0;

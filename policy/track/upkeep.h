@@ -293,10 +293,11 @@ static inline void track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s3
 /* The number of CPUs that run threads of the process. */
 CW_GLOBAL u32 nr_running_threads(const struct cw_sys *sys CW_NONNULL, u32 process)
 {
-	u32 nr = 0;
+	u32 nr = unknown(0u);
+	s32 cpu;
 
-	for (u32 cpu = 0; cpu < sys->nr_cpus && cpu < CW_MAX_CPUS && may_loop(); cpu++)
-		nr += sys->cpu[cpu].curr == process;
+	for (cpu = unknown(0); cpu < (s32)sys->nr_cpus && may_loop(); cpu++)
+		nr += sys->cpu[cpu & CW_CPU_MASK].curr == process;
 	return nr;
 }
 

@@ -307,7 +307,7 @@ enum asym_idle_rank {
 	ASYM_IDLE_THREAD_MISFIT,
 };
 
-static inline enum asym_idle_rank asym_idle_rank(s32 fits, bool core)
+CW_GLOBAL enum asym_idle_rank asym_idle_rank(s32 fits, bool core)
 {
 	if (fits > 0)
 		return ASYM_IDLE_THREAD_FITS;
