@@ -341,8 +341,11 @@ enum cw_tunable {
 	CW_NR_TUNABLES
 };
 
+/* There is room for more than there are, so that a variant that adds some has the same layout. */
 #define CW_FEATURE_WORDS 2
+#define CW_MAX_TUNABLES 32
 _Static_assert(CW_NR_FEATURES <= 64 * CW_FEATURE_WORDS, "more features than bits");
+_Static_assert(CW_NR_TUNABLES <= CW_MAX_TUNABLES, "more tunables than CW_MAX_TUNABLES");
 
 struct cw_sys {
 	u32 nr_cpus;
@@ -359,7 +362,7 @@ struct cw_sys {
 	u32 pad;
 	u64 nohz_next_balance; /* the tick from which an idle CPU may be asked to balance: nohz.next_balance */
 	u64 features[CW_FEATURE_WORDS]; /* bit i of all: enum cw_feature */
-	s64 tunable[CW_NR_TUNABLES];
+	s64 tunable[CW_MAX_TUNABLES]; /* in the order of enum cw_tunable */
 	struct cw_cpu cpu[CW_MAX_CPUS];
 	struct cw_cpu_sd cpu_sd[CW_MAX_CPUS][CW_MAX_LEVELS];
 	struct cw_cpumask smt_mask[CW_MAX_CPUS];

@@ -4,6 +4,7 @@
 #![no_main]
 
 use coreward_parity::{Reader, Replay, Writer};
+use coreward_policy::Code;
 use libfuzzer_sys::fuzz_target;
 
 /// Bytes before the first frame, and of a frame's header.
@@ -15,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut reader) = Reader::new(&bytes[..], "fuzz") else { return };
     let machine = reader.machine().clone();
     let (profile, _) = machine.host.profile();
-    let features = machine.host.features(profile);
-    let Ok(mut replay) = Replay::new(&machine, features, machine.host.tunables()) else { return };
+    let policy = machine.host.settings(Code::built_in(), profile);
+    let Ok(mut replay) = Replay::new(&machine, &policy) else { return };
     let mut writer = Writer::new(Vec::new(), &machine).expect("memory is written");
     for record in &mut reader {
         let Ok(record) = record else { return };

@@ -9,7 +9,7 @@ use anyhow::Result;
 use bindgen::callbacks::{DeriveInfo, EnumVariantValue, IntKind, ItemInfo, ItemKind, ParseCallbacks};
 use bindgen::{Builder, EnumVariation, RustEdition, RustTarget};
 use quote::ToTokens as _;
-use syn::Item;
+use syn::{ForeignItem, Item, Signature};
 
 /// What the headers declare.
 pub(crate) struct Headers {
@@ -37,10 +37,46 @@ pub(crate) fn bind(policy: &Path) -> Result<Headers> {
             "#![allow(missing_docs)] // one description is enough: the headers'\n{}",
             text(layout)
         ),
-        functions: format!("use super::layout::*;\n\n{}", text(functions)),
+        functions: format!(
+            "use super::layout::*;\n\n{}\n{}",
+            text(functions.clone()),
+            table_of_functions(&functions)
+        ),
         tags: seen.tags.take(),
         constants: seen.constants.take(),
     })
+}
+
+/// A table of the entry points, which a library that is loaded has, too.
+fn table_of_functions(blocks: &[&Item]) -> String {
+    let blocks = blocks.iter().filter_map(|item| match item {
+        Item::ForeignMod(block) => Some(&block.items),
+        _ => None,
+    });
+    let functions = blocks.flatten().filter_map(|item| match item {
+        ForeignItem::Fn(function) => Some(&function.sig),
+        _ => None,
+    });
+    let (mut fields, mut linked, mut loaded) = (String::new(), String::new(), String::new());
+    for Signature { ident, inputs, output, .. } in functions {
+        let inputs = inputs.to_token_stream();
+        let output = output.to_token_stream();
+        fields += &format!("pub {ident}: unsafe extern \"C\" fn({inputs}) {output},\n");
+        linked += &format!("{ident},\n");
+        loaded += &format!("{ident}: *library.get(b\"{ident}\\0\")?,\n");
+    }
+    format!(
+        "/// The entry points of a policy.\npub struct Native {{\n{fields}}}\n\n\
+         impl Native {{\n\
+         /// Those of the policy that is linked.\n\
+         pub const BUILT_IN: Native = Native {{\n{linked}}};\n\n\
+         /// Those of a library.\n///\n\
+         /// # Errors\n/// One is missing.\n///\n\
+         /// # Safety\n/// They must have been compiled from `policy/native.h` with this layout.\n\
+         pub unsafe fn of(library: &libloading::Library) -> Result<Native, libloading::Error> {{\n\
+         // SAFETY: the caller knows their types.\n\
+         unsafe {{ Ok(Native {{\n{loaded}}}) }}\n}}\n}}\n"
+    )
 }
 
 fn builder(policy: &Path, seen: &Rc<Names>) -> Builder {

@@ -9,6 +9,9 @@ use syn::{Fields, Item, ItemStruct, PointerMutability, Type};
 use crate::GENERATED;
 use crate::headers::Headers;
 
+/// How many entries each table has to which a variant of the policy may append.
+const TABLES: [&str; 4] = ["CW_NR_FEATURES", "CW_NR_TUNABLES", "CW_NR_REASONS", "CW_NR_QUEUE_REASONS"];
+
 /// A C file that only compiles if each structure has the size, and each field the offset and type,
 /// and each constant the value that bindgen saw.
 pub(crate) fn assertions(headers: &Headers) -> Result<String> {
@@ -24,7 +27,9 @@ pub(crate) fn assertions(headers: &Headers) -> Result<String> {
          \t_Static_assert(__builtin_offsetof(type, name) == offset && \\\n\
          \t\t       __builtin_types_compatible_p(__typeof__(((type *)0)->name), __typeof__(of)), \\\n\
          \t\t       #type \".\" #name \": make bindings\");\n\
-         #define VALUE(name, value) _Static_assert(name == value, #name \": make bindings\");\n\n"
+         #define VALUE(name, value) _Static_assert(name == value, #name \": make bindings\");\n\
+         /* of a table; crates/policy/src/directory.c lets a directory append to it */\n\
+         #ifndef COUNT\n#define COUNT VALUE\n#endif\n\n"
     );
     let file = syn::parse_file(&headers.layout)?;
     let asserted = asserted(&file);
@@ -34,7 +39,8 @@ pub(crate) fn assertions(headers: &Headers) -> Result<String> {
         }
     }
     for (name, value) in &headers.constants {
-        writeln!(out, "VALUE({name}, {value})")?;
+        let table = TABLES.contains(&name.as_str());
+        writeln!(out, "{}({name}, {value})", if table { "COUNT" } else { "VALUE" })?;
     }
     Ok(out)
 }

@@ -45,7 +45,6 @@ pub(crate) fn from_defs(policy: &Path, headers: &Headers) -> Result<String> {
             ))
         },
     )?;
-    writeln!(out, "/// How many tunables there are.\npub const NR_TUNABLES: usize = {};\n", tunables.len())?;
 
     let profiles = read("profiles.def", &["PROFILE"])?;
     let rows = profiles.iter().map(|e| match &e.args[..] {

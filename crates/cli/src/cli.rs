@@ -50,6 +50,9 @@ pub(crate) enum Command {
     Parity(Parity),
     /// Run a command and record what the kernel decides while it runs
     Record(Record),
+    /// Write or check a policy of your own, for --policy
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Schedule this machine with the policy, through sched_ext
     #[command(disable_help_flag = true)]
     Live(PassedOn),
@@ -65,6 +68,31 @@ pub(crate) enum Command {
     /// Change settings of the running scheduler
     #[command(disable_help_flag = true)]
     Set(PassedOn),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Write a copy of the policy to a new directory, with an example of a new rule and what to do next
+    New(PolicyNew),
+    /// Compile a directory's policy, run its tests, compare it with the built-in policy and with recorded decisions
+    Check(PolicyCheck),
+}
+
+#[derive(Args)]
+pub(crate) struct PolicyNew {
+    /// The directory to create
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct PolicyCheck {
+    /// A directory with files of the policy that were changed or added
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Files that coreward record wrote: how the policy agrees with them
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// Arguments that another program parses.
@@ -157,6 +185,10 @@ pub(crate) struct Features {
     /// The kernel whose values are listed
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
+    /// A directory with headers and tables of the policy that are to be used instead of the built-in ones (see
+    /// coreward policy) [default: the built-in policy]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policy: Option<PathBuf>,
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
@@ -175,6 +207,10 @@ pub(crate) struct Simulated {
     /// The kernel that the policy stands for (see coreward features)
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
     pub(crate) profile: String,
+    /// A directory with headers and tables of the policy that are to be used instead of the built-in ones (see
+    /// coreward policy) [default: the built-in policy]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policy: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
     /// Set a cost of the machine [default: as in the machine file]
@@ -387,6 +423,10 @@ pub(crate) struct Parity {
     /// The kernel that the policy stands for [default: that of the file, or the nearest older one]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
+    /// A directory with headers and tables of the policy that are to be used instead of the built-in ones (see
+    /// coreward policy) [default: the built-in policy]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policy: Option<PathBuf>,
     /// Print decisions one by one instead of the table [default: the table]
     #[arg(long, value_name = "WHICH", conflicts_with_all = ["explain", "require", "sched_feat", "set"])]
     pub(crate) list: Option<Listed>,

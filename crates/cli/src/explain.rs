@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use coreward_engine::{Leaving, Trace};
 use coreward_policy::layout::{WF_EXEC, WF_FORK, WF_SYNC};
-use coreward_policy::{BALANCE_EVENTS, Decision, NOTES, Reason};
+use coreward_policy::{BALANCE_EVENTS, Code, Decision};
 use serde_json::{Value, json};
 
 use crate::cli;
@@ -18,13 +18,14 @@ pub(crate) fn run(args: &cli::Explain, out: &mut dyn Write) -> Result<()> {
     if let Some(cpu) = args.cpu.filter(|cpu| *cpu as usize >= nr_cpus) {
         bail!("--cpu is {cpu}, allowed are 0 to {} on {}", nr_cpus - 1, host.machine.name);
     }
+    let code = host.policy.code;
     let mut first = First { args, decisions: Vec::new() };
     host.run(&workload, args.simulated.seed, &mut first)?;
     if args.json {
-        return output::json(out, &first.decisions.iter().map(as_json).collect::<Vec<_>>());
+        return output::json(out, &first.decisions.iter().map(|d| as_json(code, d)).collect::<Vec<_>>());
     }
     for d in &first.decisions {
-        writeln!(out, "{}", sentence(d))?;
+        writeln!(out, "{}", sentence(code, d))?;
     }
     Ok(())
 }
@@ -71,12 +72,13 @@ pub(crate) fn placement(d: &Decision) -> &'static str {
 }
 
 /// Name and text of each note of the decision.
-pub(crate) fn notes(d: &Decision) -> impl Iterator<Item = (&'static str, &'static str)> {
-    NOTES.iter().filter(|(bit, ..)| d.notes & bit != 0).map(|(_, name, text)| (*name, *text))
+pub(crate) fn notes(code: &Code, d: &Decision) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let notes = d.notes;
+    code.notes().iter().filter(move |(bit, ..)| notes & bit != 0).map(|(_, name, text)| (*name, *text))
 }
 
 /// One decision as one line.
-fn sentence(d: &Decision) -> String {
+fn sentence(code: &Code, d: &Decision) -> String {
     let ms = format!("{}.{:06} ms", d.now / 1_000_000, d.now % 1_000_000);
     let what = match balance(d) {
         Some(name) if d.cpu >= 0 => format!("CPU {}: {name}, pulls from CPU {}", d.this_cpu, d.cpu),
@@ -91,13 +93,13 @@ fn sentence(d: &Decision) -> String {
             d.cpu
         ),
     };
-    let mut because = vec![Reason(d.reason).text().to_owned()];
-    because.extend(notes(d).map(|(_, text)| text.to_owned()));
+    let mut because = vec![code.reason(d.reason).text.to_owned()];
+    because.extend(notes(code, d).map(|(_, text)| text.to_owned()));
     because.push(format!("{} CPUs and {} groups looked at", d.cpus_scanned, d.groups_scanned));
     format!("{ms} {what}: {}", because.join("; "))
 }
 
-fn as_json(d: &Decision) -> Value {
+fn as_json(code: &Code, d: &Decision) -> Value {
     let is_cpu = |cpu: i32| (cpu >= 0).then_some(cpu);
     json!({
         "at_ns": d.now,
@@ -107,8 +109,8 @@ fn as_json(d: &Decision) -> Value {
         "prev_cpu": is_cpu(d.prev_cpu),
         "target": is_cpu(d.target),
         "cpu": is_cpu(d.cpu),
-        "reason": Reason(d.reason).name(),
-        "notes": notes(d).map(|(name, _)| name).collect::<Vec<_>>(),
+        "reason": code.reason(d.reason).name,
+        "notes": notes(code, d).map(|(name, _)| name).collect::<Vec<_>>(),
         "cpus_scanned": d.cpus_scanned,
         "groups_scanned": d.groups_scanned,
     })
@@ -137,7 +139,7 @@ mod tests {
             groups_scanned: 0,
         };
         assert_eq!(
-            sentence(&wakeup),
+            sentence(Code::built_in(), &wakeup),
             "1.500000 ms CPU 1: wakeup of task 7, last on CPU 4, target 1, runs on CPU 4: \
              bias-prev: previous CPU idle or with spare capacity; wake_affine tried; 0 CPUs and 0 groups looked at"
         );
@@ -151,7 +153,7 @@ mod tests {
             ..wakeup
         };
         assert_eq!(
-            sentence(&balance),
+            sentence(Code::built_in(), &balance),
             "1.500000 ms CPU 1: newidle balance, pulls nothing: balanced; 3 CPUs and 0 groups looked at"
         );
     }

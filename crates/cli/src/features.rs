@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use anyhow::{Error, Result};
-use coreward_policy::{FEATURES, Profile, TUNABLES};
+use anyhow::{Error, Result, anyhow};
+use coreward_policy::{Code, Profile};
 use serde::Serialize;
 
 use crate::cli;
@@ -25,16 +25,20 @@ struct Row {
 
 pub(crate) fn run(args: &cli::Features, out: &mut dyn Write) -> Result<()> {
     let profile = Profile::named(&args.profile).map_err(Error::msg)?;
-    let rows: Vec<Row> = features(profile).chain(tunables()).collect();
+    let code = match &args.policy {
+        Some(directory) => Code::of_directory(directory).map_err(|what| anyhow!("--policy: {what}"))?,
+        None => Code::built_in(),
+    };
+    let rows: Vec<Row> = features(code, profile).chain(tunables(code)).collect();
     if args.json { output::json(out, &rows) } else { table(profile, &rows, out) }
 }
 
-fn features(profile: Profile) -> impl Iterator<Item = Row> {
-    let state = |profile: Profile, i: usize| {
-        let on = profile.features() >> i & 1 == 1;
+fn features(code: &'static Code, profile: Profile) -> impl Iterator<Item = Row> {
+    let state = move |profile: Profile, i: usize| {
+        let on = code.profile(profile) >> i & 1 == 1;
         String::from(if on { "on" } else { "off" })
     };
-    FEATURES.iter().enumerate().map(move |(i, f)| Row {
+    code.features().iter().enumerate().map(move |(i, f)| Row {
         name: f.name,
         value: state(profile, i),
         default: state(Profile::DEFAULT, i),
@@ -45,8 +49,8 @@ fn features(profile: Profile) -> impl Iterator<Item = Row> {
 }
 
 /// No tunable depends on the profile.
-fn tunables() -> impl Iterator<Item = Row> {
-    TUNABLES.iter().map(|t| Row {
+fn tunables(code: &'static Code) -> impl Iterator<Item = Row> {
+    code.tunables().iter().map(|t| Row {
         name: t.name,
         value: t.default.to_string(),
         default: t.default.to_string(),
@@ -74,6 +78,7 @@ fn evidence(profile: Profile) -> String {
         return format!("{name}: placement and balance agree with recordings of Linux {kernel}");
     }
     let nearest = profile.nearest_compared();
-    let switched: Vec<_> = policy::switched(nearest.features(), profile.features()).collect();
+    let switched: Vec<_> =
+        policy::switched(Code::built_in(), nearest.features(), profile.features()).collect();
     format!("{name}: not compared with recordings; it is {} with {}", nearest.name(), switched.join(" "))
 }

@@ -16,6 +16,7 @@ mod intervals;
 mod live;
 mod machines;
 mod output;
+mod own_policy;
 mod parity;
 mod policy;
 mod prepared;
@@ -75,6 +76,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Parity(args) => parity::run(&args, out),
         Command::Validate(args) => validate::run(&args, out),
         Command::Record(args) => record::run(&args),
+        Command::Policy(command) => own_policy::run(&command, out),
         Command::Live(args) => live::run("live", &args),
         Command::Shadow(args) => live::run("shadow", &args),
         Command::Top(args) => live::run("top", &args),

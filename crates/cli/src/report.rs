@@ -6,7 +6,7 @@ use anyhow::Result;
 use coreward_engine::{Interval, Outcome, Settings, Skipped};
 use coreward_machine::Partition;
 use coreward_metrics::{Metric, Metrics};
-use coreward_policy::{Reason, TUNABLES};
+use coreward_policy::Reason;
 use coreward_workload::{Scale, Workload};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -23,6 +23,9 @@ pub(crate) struct Report<'a> {
     machine: &'a str,
     workload: &'a str,
     profile: &'static str,
+    /// The directory of its policy.
+    #[serde(rename = "policy", skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
     /// The features that are on.
     features: Vec<&'static str>,
     tunables: Map<String, Value>,
@@ -56,11 +59,12 @@ impl<'a> Report<'a> {
     ) -> Self {
         let policy = &host.policy;
         let counts: Vec<_> = outcome.reasons().collect();
-        let tunables = TUNABLES.iter().zip(policy.settings().tunables);
+        let tunables = policy.code.tunables().iter().zip(policy.settings().tunables);
         Report {
             machine: &host.machine.name,
             workload: &workload.name,
             profile: policy.profile.name(),
+            directory: policy.directory(),
             features: policy.features().collect(),
             tunables: tunables.map(|(t, value)| (t.name.into(), value.into())).collect(),
             costs: policy.costs.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
@@ -70,7 +74,7 @@ impl<'a> Report<'a> {
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
-            reasons: counts.iter().map(|(reason, n)| (reason.name().into(), (*n).into())).collect(),
+            reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
             notes: scaled(args.scale, workload).into_iter().chain(skipped(host, outcome)).collect(),
             policy,
             counts,
@@ -119,7 +123,7 @@ impl<'a> Report<'a> {
         writeln!(out, "{:>14} {:>7}  decision", "count", "share")?;
         for (reason, n) in &self.counts {
             let share = *n as f64 * 100.0 / total as f64;
-            writeln!(out, "{n:>14} {share:>6.2}%  {}", reason.text())?;
+            writeln!(out, "{n:>14} {share:>6.2}%  {}", reason.text)?;
         }
         Ok(())
     }

@@ -103,7 +103,10 @@ const LEAST_STEADY_NS: u64 = 1_000_000_000;
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
     let mut policy = Policy::new(Profile::named(&args.profile).map_err(named("--profile"))?);
-    policy.changes = args.options.changes().map_err(anyhow::Error::msg)?;
+    if let Some(directory) = &args.policy {
+        policy.set_directory(directory).map_err(named("--policy"))?;
+    }
+    policy.changes = args.options.changes(policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(named("--cost"))?;
     }

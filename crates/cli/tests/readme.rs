@@ -1,4 +1,4 @@
-//! The commands of README.md and docs/guide.md do what these pages say.
+//! The commands of README.md, docs/guide.md and docs/variant.md do what these pages say.
 //!
 //! A block marked `sh` whose text starts with `coreward` is run; a `text` block that follows is what it prints, `…`
 //! standing for lines left out. A `toml` block that starts with `# NAME.toml` is a file that the page asks for. After
@@ -54,8 +54,9 @@ fn root() -> PathBuf {
 fn shell(dir: &Path, line: &str) -> (i32, String) {
     let program = Path::new(env!("CARGO_BIN_EXE_coreward")).parent().expect("a directory");
     let path = format!("{}:{}", program.display(), env::var("PATH").expect("a path to find sh in"));
-    let output =
-        Command::new("sh").args(["-c", line]).current_dir(dir).env("PATH", path).output().expect("it starts");
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(dir).env("PATH", path).env("XDG_CACHE_HOME", dir);
+    let output = command.output().expect("it starts");
     let printed = [output.stdout, output.stderr].concat();
     (output.status.code().expect("it ends by itself"), String::from_utf8(printed).expect("text"))
 }
@@ -118,8 +119,8 @@ fn run_page(name: &str, dir: &Path) -> usize {
         let (ended, printed) = shell(dir, &format!("{line} {options}"));
         assert_eq!(ended, status, "{place}: {line}\n{printed}");
         if let Some(text) = blocks.get(i + 1).filter(|next| next.info == "text") {
-            let simulated =
-                ["run", "compare", "fidelity", "explain"].contains(&line.split(' ').nth(1).unwrap_or(""));
+            let simulated = ["run", "compare", "fidelity", "explain", "policy"]
+                .contains(&line.split(' ').nth(1).unwrap_or(""));
             if let Err(what) = shows(text.text, &printed, simulated) {
                 panic!("{name}:{}: {what}. {line} prints\n{printed}", text.line);
             }
@@ -146,6 +147,11 @@ fn the_readme_can_be_followed() {
 #[test]
 fn the_guide_can_be_followed() {
     assert!(run_page("docs/guide.md", &workplace("guide")) >= 10);
+}
+
+#[test]
+fn a_patch_becomes_a_variant() {
+    assert!(run_page("docs/variant.md", &workplace("variant")) >= 6);
 }
 
 #[test]

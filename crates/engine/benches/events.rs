@@ -5,7 +5,7 @@
 use coreward_engine::{NoTrace, Outcome, Settings, Simulation};
 use coreward_machine::{DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
-use coreward_policy::{FEATURES, PolicySettings, Profile, default_tunables};
+use coreward_policy::{FEATURES, PolicySettings, Profile};
 use coreward_workload::{Scale, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,7 +45,7 @@ fn simulate(machine: &str, workload: &str, on: On) -> (Outcome, f64) {
     let topology = Topology::build(&machine, &DomainOptions::default()).expect("domains");
     let workload = parse(workload, Scale::FULL).expect("a workload");
     let settings = Settings {
-        policy: PolicySettings { features: on.bits(), tunables: default_tunables() },
+        policy: PolicySettings { features: on.bits(), ..PolicySettings::new(Profile::DEFAULT) },
         seed: 1,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
         steady: false,

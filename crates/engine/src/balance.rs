@@ -176,7 +176,7 @@ impl Simulation<'_> {
         let c = &self.cpus[cpu];
         let mut flags = t.policy.flags & !(TASK_INELIGIBLE | TASK_BUDDY);
         let vruntime = self.entity(task, cpu).vruntime;
-        if self.feature(Feature::EEVDF) && !c.fair.rq.vruntime_eligible(vruntime) {
+        if self.feature(Feature::EEVDF) && !c.fair.rq.vruntime_eligible(&self.sys, vruntime) {
             flags |= TASK_INELIGIBLE;
         }
         if self.is_buddy(task, cpu) {

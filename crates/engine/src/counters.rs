@@ -3,7 +3,7 @@
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::Distance;
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
-use coreward_policy::{Decision, QueueDecision, Reason};
+use coreward_policy::{Code, Decision};
 
 /// Where CPU time goes besides the tasks' own work, in ns; one line for each mechanism.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,7 +150,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(code: &Code) -> Self {
         Counters {
             time: TimeSpent::default(),
             migrations: [0; 5],
@@ -173,8 +173,8 @@ impl Counters {
             events: Latencies::default(),
             events_by_second: Vec::new(),
             replies: Latencies::default(),
-            reasons: vec![0; Reason::all().count()],
-            queue_reasons: vec![0; QueueDecision::nr_reasons() as usize],
+            reasons: vec![0; code.reasons().count()],
+            queue_reasons: vec![0; code.nr_queue_reasons()],
         }
     }
 

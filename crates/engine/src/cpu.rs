@@ -53,11 +53,11 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// An idle CPU.
-    pub(crate) fn new(siblings: Vec<usize>, rate: u64) -> Self {
+    pub(crate) fn new(siblings: Vec<usize>, rate: u64, fair: Timeline) -> Self {
         Cpu {
             activity: Activity::Idle,
             curr: None,
-            fair: Timeline::default(),
+            fair,
             segment: Segment::new(0, Work::default(), 1024),
             pending: Work::default(),
             lock: Lock::default(),

@@ -1,6 +1,7 @@
 //! Metrics of the measured part, interval by interval.
 
 use coreward_metrics::Metrics;
+use coreward_policy::Code;
 
 use crate::counters::Counters;
 use crate::queue::NEVER;
@@ -30,8 +31,8 @@ pub(crate) struct Intervals {
 
 impl Intervals {
     /// One interval, which never ends.
-    pub(crate) fn none() -> Intervals {
-        Intervals { every_ns: NEVER, ends_at: NEVER, ended: Counters::new(), list: Vec::new() }
+    pub(crate) fn none(code: &Code) -> Intervals {
+        Intervals { every_ns: NEVER, ends_at: NEVER, ended: Counters::new(code), list: Vec::new() }
     }
 
     /// When the current interval ends.
@@ -41,11 +42,11 @@ impl Intervals {
     }
 
     /// The measured part begins at `now`.
-    pub(crate) fn start(&mut self, now: u64) {
+    pub(crate) fn start(&mut self, code: &Code, now: u64) {
         *self = Intervals {
             every_ns: self.every_ns,
             ends_at: now.saturating_add(self.every_ns),
-            ..Intervals::none()
+            ..Intervals::none(code)
         };
     }
 
@@ -68,7 +69,7 @@ impl Simulation<'_> {
     /// Also measures in intervals of `every_ns`, at least 1.
     pub fn with_intervals(mut self, every_ns: u64) -> Self {
         self.intervals.every_ns = every_ns.max(1);
-        self.intervals.start(self.marked_start.unwrap_or(START_NS));
+        self.intervals.start(self.sys.code(), self.marked_start.unwrap_or(START_NS));
         self
     }
 
@@ -92,7 +93,7 @@ impl Simulation<'_> {
             let metrics = self.counters.metrics(to_ns - from_ns, 0);
             self.intervals.list.push(Interval { from_ns, to_ns, metrics });
         }
-        let counted = std::mem::replace(&mut self.counters, Counters::new());
+        let counted = std::mem::replace(&mut self.counters, Counters::new(self.sys.code()));
         self.events_before += counted.sim_events();
         self.intervals.ended.add(&counted);
         if let Some(window) = &mut self.skip.window {

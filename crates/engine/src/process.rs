@@ -154,6 +154,6 @@ impl Simulation<'_> {
     pub(crate) fn note_cache_cpu(&mut self, task: u32) {
         let Some(processes) = &mut self.processes else { return };
         let t = &mut self.tasks[task as usize];
-        System::task_cache_cpu(&mut t.policy, processes.get(t.process).map(|p| &*p));
+        self.sys.task_cache_cpu(&mut t.policy, processes.get(t.process).map(|p| &*p));
     }
 }

@@ -12,11 +12,11 @@ use crate::segment::{Segment, Work};
 use crate::shared::{Shared, Stop};
 use crate::skip::{Skip, Skipped};
 use crate::task::{State, Task};
+use crate::timeline::Timeline;
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
-use coreward_policy::queue::task_weight;
-use coreward_policy::{CpuMask, Feature, PolicySettings, Reason, System, Task as PolicyTask};
+use coreward_policy::{Code, CpuMask, Feature, PolicySettings, Reason, System, Task as PolicyTask};
 use coreward_state::{TooLarge, policy_system};
 use coreward_workload::Workload;
 use rand_core::{RngCore, SeedableRng};
@@ -86,7 +86,9 @@ pub enum SimError {
 pub struct Outcome {
     /// The metrics of the measured part.
     pub metrics: Metrics,
-    /// How often each reason decided a placement or balance, in the order of [`Reason::all`].
+    /// What decided.
+    pub code: &'static Code,
+    /// How often each reason decided a placement or balance, in the order of [`Code::reasons`].
     pub reasons: Vec<u64>,
     /// Wakeup latencies, ns.
     pub wakeup_latency: LatencyHistogram,
@@ -105,7 +107,7 @@ pub struct Outcome {
 impl Outcome {
     /// The reasons that occurred, with how often.
     pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
-        Reason::all().zip(&self.reasons).filter(|(_, n)| **n > 0).map(|(r, n)| (r, *n))
+        self.code.reasons().zip(&self.reasons).filter(|(_, n)| **n > 0).map(|(r, n)| (r, *n))
     }
 }
 
@@ -186,7 +188,7 @@ impl<'a> Simulation<'a> {
         let cpus: Vec<Cpu> = (0..nr_cpus)
             .map(|cpu| {
                 let siblings = machine.smt_mask(cpu).iter().filter(|c| *c != cpu).collect();
-                Cpu::new(siblings, u64::from(machine.cpus[cpu].capacity))
+                Cpu::new(siblings, u64::from(machine.cpus[cpu].capacity), Timeline::new(&sys))
             })
             .collect();
         let cpus_allowed = CpuMask { bits: *topology.partitions[0].words() };
@@ -201,7 +203,7 @@ impl<'a> Simulation<'a> {
             cpus,
             tasks: Vec::new(),
             processes: Processes::new(&sys, machine),
-            intervals: Intervals::none(),
+            intervals: Intervals::none(sys.code()),
             skip: Skip::nothing(),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
             shared: Shared::new(&workload.shared, nr_cpus),
@@ -214,7 +216,7 @@ impl<'a> Simulation<'a> {
             tg_load_avg: (0..settings.task_group_depth)
                 .map(|_| SharedLine::new(nr_cpus, machine.nr_llcs(), machine.costs.llc_line_ns))
                 .collect(),
-            counters: Counters::new(),
+            counters: Counters::new(sys.code()),
             schedstat,
             trace,
             rng: Pcg64Mcg::seed_from_u64(settings.seed),
@@ -339,6 +341,7 @@ impl<'a> Simulation<'a> {
         self.save_newidle_costs();
         Outcome {
             metrics: measured.metrics,
+            code: self.sys.code(),
             reasons: measured.reasons,
             wakeup_latency: measured.latency,
             events,
@@ -380,9 +383,9 @@ impl<'a> Simulation<'a> {
         self.settle_busy();
         self.settle_conservation();
         self.events_before += self.counters.sim_events();
-        self.counters = Counters::new();
+        self.counters = Counters::new(self.sys.code());
         self.marked_start = Some(self.now);
-        self.intervals.start(self.now);
+        self.intervals.start(self.sys.code(), self.now);
         self.skip.start(self.now);
         self.stop.start(self.now);
     }
@@ -542,7 +545,7 @@ impl<'a> Simulation<'a> {
         };
         let allowed = self.allowed().count() as u32;
         let mut task = Task::new(id, program, base, process, parent, allowed);
-        let weight = task_weight(self.workload.attributes(program).nice, false);
+        let weight = self.sys.task_weight(self.workload.attributes(program).nice, false);
         task.policy.weight = weight;
         task.se.weight = weight;
         task.policy.max_allowed_capacity =
@@ -552,7 +555,7 @@ impl<'a> Simulation<'a> {
             Some(_) if process == id => self.costs.fork_start_ns,
             Some(_) => self.costs.thread_start_ns,
         };
-        System::init_task(&mut task.policy, cpu);
+        self.sys.init_task(&mut task.policy, cpu);
         self.trace.fork(
             self.now,
             task.policy.pid,

@@ -226,7 +226,7 @@ impl Simulation<'_> {
         self.end_interval();
         let Some(progress) = self.progress() else { return };
         self.skip.forget();
-        self.skip.window = Some(Counters::new());
+        self.skip.window = Some(Counters::new(self.sys.code()));
         self.skip.phase = Phase::Window { begun_at: self.now, progress };
     }
 

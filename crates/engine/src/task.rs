@@ -2,8 +2,7 @@
 
 use crate::cache::Residence;
 use crate::segment::Work;
-use coreward_policy::layout::{TASK_DELAYED, TASK_NEW};
-use coreward_policy::queue::task_weight;
+use coreward_policy::layout::{NICE_0_WEIGHT, TASK_DELAYED, TASK_NEW};
 use coreward_policy::{Entity, Task as PolicyTask};
 use coreward_workload::Op;
 
@@ -110,7 +109,7 @@ impl Task {
         parent: Option<u32>,
         allowed: u32,
     ) -> Self {
-        let weight = task_weight(0, false);
+        let weight = NICE_0_WEIGHT;
         Task {
             policy: PolicyTask {
                 pid: pid as i32 + 1,

@@ -1,15 +1,19 @@
 //! One CPU's fair queue: the policy's view of it, and the waiting entities in order.
 
-use coreward_policy::{Entity, FairRq, QueueDecision, Sys, Waiting};
+use coreward_policy::{Entity, FairRq, QueueDecision, System, Waiting};
 
 /// The queue of one CPU. The running entity is in [`FairRq::curr`], the others here.
-#[derive(Default)]
 pub(crate) struct Timeline {
     pub(crate) rq: FairRq,
     waiting: Vec<Waiting>,
 }
 
 impl Timeline {
+    /// An empty queue.
+    pub(crate) fn new(sys: &System) -> Timeline {
+        Timeline { rq: sys.fair_rq(), waiting: Vec::new() }
+    }
+
     /// Does nothing wait?
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -26,32 +30,32 @@ impl Timeline {
     }
 
     /// Places an entity that joins the queue, and queues it.
-    pub(crate) fn enqueue(&mut self, sys: &Sys, se: &mut Entity, why: u32) {
+    pub(crate) fn enqueue(&mut self, sys: &System, se: &mut Entity, why: u32) {
         if self.waiting.is_empty() && !self.rq.curr_competes() {
-            self.rq.update_zero_vruntime();
+            self.rq.update_zero_vruntime(sys);
         }
         self.rq.enqueue_entity(sys, se, why);
         self.insert(sys, se);
     }
 
     /// A waiting entity leaves; false if its dequeue is delayed.
-    pub(crate) fn dequeue(&mut self, sys: &Sys, se: &mut Entity, sleep: bool) -> bool {
+    pub(crate) fn dequeue(&mut self, sys: &System, se: &mut Entity, sleep: bool) -> bool {
         let order = se.order(sys);
         let left = self.rq.dequeue_entity(sys, se, sleep, false);
         self.remove(order, se.id);
-        self.rq.update_min_vruntime();
+        self.rq.update_min_vruntime(sys);
         left
     }
 
     /// The running entity leaves; false if its dequeue is delayed.
-    pub(crate) fn dequeue_curr(&mut self, sys: &Sys, may_delay: bool) -> bool {
+    pub(crate) fn dequeue_curr(&mut self, sys: &System, may_delay: bool) -> bool {
         let left = self.rq.dequeue_curr(sys, true, may_delay);
-        self.rq.update_min_vruntime();
+        self.rq.update_min_vruntime(sys);
         left
     }
 
     /// A delayed sleeper is woken where it is queued.
-    pub(crate) fn requeue_delayed(&mut self, sys: &Sys, se: &mut Entity) {
+    pub(crate) fn requeue_delayed(&mut self, sys: &System, se: &mut Entity) {
         let order = se.order(sys);
         if self.rq.requeue_delayed_entity(sys, se) {
             self.remove(order, se.id);
@@ -60,24 +64,24 @@ impl Timeline {
     }
 
     /// A waiting entity runs from `now` on.
-    pub(crate) fn set_next(&mut self, sys: &Sys, se: &Entity, now: u64) {
+    pub(crate) fn set_next(&mut self, sys: &System, se: &Entity, now: u64) {
         self.rq.set_next_entity(sys, se, now);
         self.remove(se.order(sys), se.id);
     }
 
     /// The running entity is switched out.
-    pub(crate) fn put_prev(&mut self, sys: &Sys, se: &mut Entity) {
+    pub(crate) fn put_prev(&mut self, sys: &System, se: &mut Entity) {
         let waits = self.rq.curr_competes();
-        self.rq.put_prev_entity(se);
+        self.rq.put_prev_entity(sys, se);
         if waits {
             self.insert(sys, se);
         }
     }
 
     /// Which entity runs next: `picked` is -1 for the running entity, or if nothing is queued.
-    pub(crate) fn pick_next(&mut self, sys: &Sys) -> QueueDecision {
+    pub(crate) fn pick_next(&mut self, sys: &System) -> QueueDecision {
         if !self.rq.curr_competes() {
-            self.rq.update_zero_vruntime();
+            self.rq.update_zero_vruntime(sys);
         }
         self.rq.pick_next_entity(sys, &self.waiting)
     }
@@ -85,7 +89,7 @@ impl Timeline {
     /// Does an entity that has come to the queue run at once?
     pub(crate) fn wakeup_preempt(
         &mut self,
-        sys: &Sys,
+        sys: &System,
         se: &Entity,
         wake_flags: u32,
         pending: bool,
@@ -94,7 +98,7 @@ impl Timeline {
         self.rq.wakeup_preempt_fair(sys, se, &self.waiting, wake_flags, pending, now)
     }
 
-    fn insert(&mut self, sys: &Sys, se: &Entity) {
+    fn insert(&mut self, sys: &System, se: &Entity) {
         let order = se.order(sys);
         let at = self.waiting.partition_point(|w| w.order <= order);
         let entry = Waiting { order, vruntime: se.vruntime, weight: se.weight, id: se.id };
@@ -113,7 +117,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coreward_policy::{Profile, System, Tunable, default_tunables};
+    use coreward_policy::{Profile, Tunable};
     use proptest::prelude::*;
 
     fn system(profile: &str) -> System {
@@ -121,7 +125,7 @@ mod tests {
         sys.nr_cpus = 1;
         sys.tick_ns = 4_000_000;
         sys.set_features(Profile::by_name(profile).unwrap().features());
-        sys.tunable = default_tunables();
+        sys.tunable = sys.code().default_tunables();
         sys
     }
 
@@ -132,7 +136,7 @@ mod tests {
             tasks in prop::collection::vec((-1_000_000i64..1_000_000, 0i64..5_000_000, 3u32..90_000), 2..40)
         ) {
             let sys = system("linux-7.3");
-            let mut queue = Timeline::default();
+            let mut queue = Timeline::new(&sys);
             let mut entities = Vec::new();
             for (i, (v, d, weight)) in tasks.iter().enumerate() {
                 let mut se = Entity { id: i as i32, weight: *weight, ..Entity::default() };
@@ -168,7 +172,7 @@ mod tests {
             buddies in prop::array::uniform3(prop::option::of(0usize..12)),
         ) {
             let sys = system("linux-6.5");
-            let mut queue = Timeline::default();
+            let mut queue = Timeline::new(&sys);
             for (i, vruntime) in vruntimes.iter().enumerate() {
                 let mut se = Entity { id: i as i32, weight: 1024, vruntime: *vruntime, ..Entity::default() };
                 queue.enqueue(&sys, &mut se, 0);

@@ -7,7 +7,7 @@ use crate::sim::Simulation;
 use crate::task::{State, Task};
 use coreward_policy::Distance;
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
-use coreward_policy::{Decision, Feature, Placement, System};
+use coreward_policy::{Decision, Feature, Placement};
 
 /// Cache lines of a task that a wakeup reads and writes: state, on_cpu with the wake list
 /// entry, pi_lock, cpus_ptr, the wakee statistics, and its sched_entity with its averages (two).
@@ -43,7 +43,7 @@ impl Simulation<'_> {
         t.woken_at = Some(self.now);
         t.woken_by = Some(cpu);
         if let Some(waker) = self.cpus[cpu].curr.filter(|_| sync) {
-            System::note_sync_wakeup(&mut self.tasks[waker as usize].policy, before);
+            self.sys.note_sync_wakeup(&mut self.tasks[waker as usize].policy, before);
         }
         if self.tasks[task as usize].is_delayed() {
             self.ttwu_runnable(task, cpu);

@@ -3,13 +3,12 @@
 use coreward_engine::{NoTrace, Outcome, Settings, SimError, Simulation};
 use coreward_machine::{DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
-use coreward_policy::{PolicySettings, Profile, default_tunables};
+use coreward_policy::{PolicySettings, Profile};
 use coreward_workload::{Scale, parse};
 
 fn settings(profile: &str, seed: u64) -> Settings {
-    let features = Profile::by_name(profile).unwrap().features();
     Settings {
-        policy: PolicySettings { features, tunables: default_tunables() },
+        policy: PolicySettings::new(Profile::by_name(profile).unwrap()),
         seed,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
         steady: false,

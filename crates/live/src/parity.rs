@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use coreward_parity::{BalanceRules, Reader, Replay};
-use coreward_policy::{Balance, CpuMask, Decision, Placement, System, Task, feature_words, layout};
+use coreward_policy::{Balance, Code, CpuMask, Decision, Placement, System, Task, feature_words, layout};
 use libbpf_rs::ProgramInput;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
@@ -72,8 +72,8 @@ fn load() -> Result<PlaceSkel<'static>> {
 fn replay(file: &std::path::Path) -> Result<()> {
     let mut reader = Reader::open(file)?;
     let host = &reader.machine().host;
-    let (features, tunables) = (host.features(host.profile().0), host.tunables());
-    let replay = Replay::new(reader.machine(), features, tunables);
+    let policy = host.settings(Code::built_in(), host.profile().0);
+    let replay = Replay::new(reader.machine(), &policy);
     let mut replay = replay
         .map_err(|what| anyhow::anyhow!("{}: {what}", file.display()))?
         .with_rule(select_task_rq_fair)

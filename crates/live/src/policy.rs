@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::size_of;
 
 use anyhow::Result;
-use coreward_policy::{Changes, Feature, PolicySettings, Profile, Sys, System};
+use coreward_policy::{Changes, Code, Feature, PolicySettings, Profile, Sys, System};
 use coreward_state::{Options, domain_options, policy_system};
 
 use crate::cli;
@@ -78,7 +78,7 @@ pub(crate) fn settings(
     let profile = Profile::named(&named.profile).map_err(|e| WrongArgument(format!("--profile: {e}")))?;
     let mut ours = Changes::default();
     on.iter().for_each(|feature| ours.switch_feature(*feature, true));
-    let changes = named.options.changes().map_err(WrongArgument)?;
+    let changes = named.options.changes(Code::built_in()).map_err(WrongArgument)?;
     check_effects(&named.options)?;
     Ok((changes.apply(&ours.apply(&PolicySettings::new(profile))), profile))
 }

@@ -5,7 +5,7 @@ use std::mem::size_of;
 use std::ptr::{read_volatile, write_volatile};
 
 use anyhow::Result;
-use coreward_policy::{Changes, FEATURES, PolicySettings, Profile, Reason, Sys, TUNABLES, feature_words};
+use coreward_policy::{Changes, Code, FEATURES, PolicySettings, Profile, Sys, TUNABLES, feature_words};
 
 use crate::machine::LiveMachine;
 use crate::policy::{self, WrongArgument};
@@ -61,13 +61,15 @@ impl<'a> Running<'a> {
     pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<()> {
         let mut changes = Changes::default();
         if TUNABLES.iter().any(|t| t.name == name) {
-            changes.set(name, value).map_err(WrongArgument)?;
+            changes.set(Code::built_in(), name, value).map_err(WrongArgument)?;
         } else {
             let off = match name.strip_prefix("NO_") {
                 Some(plain) => plain.to_owned(),
                 None => format!("NO_{name}"),
             };
-            changes.sched_feat(if value == 0 { &off } else { name }).map_err(WrongArgument)?;
+            changes
+                .sched_feat(Code::built_in(), if value == 0 { &off } else { name })
+                .map_err(WrongArgument)?;
             if !(0..=1).contains(&value) {
                 return Err(WrongArgument(format!("{name} is {value}, allowed are 0 and 1")).into());
             }
@@ -129,7 +131,7 @@ impl<'a> Running<'a> {
         // some CPU has just switched to this process
         let now = (0..nr_cpus).map(|cpu| self.clock(cpu)).max().unwrap_or(0);
         let mut sum = Metrics::default();
-        let reasons: Vec<_> = Reason::all().collect();
+        let reasons: Vec<_> = Code::built_in().reasons().collect();
         let mut placements = vec![0; reasons.len()];
         for cpu in 0..nr_cpus {
             let stats = self.stat(cpu);
@@ -140,7 +142,7 @@ impl<'a> Running<'a> {
         sum.placements = placements.iter().sum();
         let named = reasons.iter().zip(placements).filter(|(_, n)| *n > 0);
         sum.reasons =
-            named.map(|(reason, n)| (reason.name().to_owned(), ReasonMetrics { placements: n })).collect();
+            named.map(|(reason, n)| (reason.name.to_owned(), ReasonMetrics { placements: n })).collect();
         sum
     }
 }

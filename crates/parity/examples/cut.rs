@@ -7,13 +7,14 @@ use std::fs::File;
 use std::path::Path;
 
 use coreward_parity::{Reader, Replay, Writer};
+use coreward_policy::Code;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files: Vec<_> = std::env::args().skip(1).collect();
     let to = files.pop().filter(|_| !files.is_empty()).ok_or("usage: cut FROM... TO")?;
     let first = Reader::open(Path::new(&files[0]))?;
     let machine = first.machine();
-    let (features, tunables) = (machine.host.features(machine.host.profile().0), machine.host.tunables());
+    let policy = machine.host.settings(Code::built_in(), machine.host.profile().0);
     let mut writer = Writer::new(File::create(to)?, machine)?;
     let mut seen: BTreeMap<_, u32> = BTreeMap::new();
     for from in &files {
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if reader.machine() != machine {
             return Err(format!("{from} is of another machine than {}", files[0]).into());
         }
-        let mut replay = Replay::new(machine, features, tunables)?;
+        let mut replay = Replay::new(machine, &policy)?;
         for record in &mut reader {
             let record = record?;
             let mut few = false;

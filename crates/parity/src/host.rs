@@ -1,8 +1,7 @@
 //! The host frame: the recorded machine and its kernel.
 
-use coreward_policy::{
-    Changes, Feature, NR_TUNABLES, PolicySettings, Profile, TUNABLES, default_tunables, kernel_version,
-};
+use coreward_policy::layout::MAX_TUNABLES;
+use coreward_policy::{Changes, Code, Feature, PolicySettings, Profile, kernel_version};
 
 use crate::error::Wrong;
 use crate::format::MAX_CPUS;
@@ -120,18 +119,23 @@ impl Host {
         Profile::of_kernel(&self.release)
     }
 
-    /// The features of `profile`, changed to the settings of those that the kernel has as switches.
-    pub fn features(&self, profile: Profile) -> u128 {
+    /// The settings of the kernel, for a policy with this code: the features of `profile`, but as the kernel has set
+    /// those that it has as switches; and the tunables, as far as the kernel shows its own.
+    pub fn settings(&self, code: &'static Code, profile: Profile) -> PolicySettings {
+        PolicySettings { tunables: self.tunables(code), ..self.switched(code, profile) }
+    }
+
+    fn switched(&self, code: &'static Code, profile: Profile) -> PolicySettings {
         let mut changes = Changes::default();
         for word in self.line("features").unwrap_or_default().split_whitespace() {
             // the kernel has features that the policy does not have
-            let _ = changes.sched_feat(word);
+            let _ = changes.sched_feat(code, word);
         }
         // cache-aware balancing has a switch of its own, which is there only if it was built in
         if self.line("llc_enabled").is_none_or(|value| value == "0" || value == "N") {
             changes.switch_feature(Feature::SCHED_CACHE, false);
         }
-        changes.apply(&PolicySettings::new(profile)).features
+        changes.apply(&PolicySettings::of(code, profile))
     }
 
     /// The factor of the queue's tunables in the kernel: 1 + log2(min(CPUs, 8)), unless it was changed.
@@ -144,10 +148,9 @@ impl Host {
         }
     }
 
-    /// The tunables of the policy, as far as the kernel shows its own; the others have their defaults.
-    pub fn tunables(&self) -> [i64; NR_TUNABLES] {
-        let mut tunables = default_tunables();
-        for (i, tunable) in TUNABLES.iter().enumerate() {
+    fn tunables(&self, code: &Code) -> [i64; MAX_TUNABLES] {
+        let mut tunables = code.default_tunables();
+        for (i, tunable) in code.tunables().iter().enumerate() {
             let shown: Option<i64> = self.line(tunable.name).and_then(|value| value.parse().ok());
             let value = shown.map(|value| match SCALED.contains(&tunable.name) {
                 true => value / self.tunable_scale(),
@@ -167,6 +170,7 @@ const SCALED: [&str; 4] = ["base_slice_ns", "latency_ns", "min_granularity_ns", 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coreward_policy::Tunable;
 
     fn host(release: &str, more: &str) -> Host {
         let text =
@@ -205,8 +209,9 @@ mod tests {
     #[test]
     fn features_of_the_kernel_win_over_the_profile() {
         let profile = Profile::by_name("linux-6.12").unwrap();
-        let plain = host("6.12", "").features(profile);
-        let changed = host("6.12", "features\tNO_WA_IDLE WA_WEIGHT NO_SUCH\n").features(profile);
+        let plain = host("6.12", "").settings(Code::built_in(), profile).features;
+        let changed = host("6.12", "features\tNO_WA_IDLE WA_WEIGHT NO_SUCH\n");
+        let changed = changed.settings(Code::built_in(), profile).features;
         let bit = Feature::WA_IDLE as u32;
         assert_eq!(plain ^ changed, 1 << bit);
     }
@@ -214,8 +219,8 @@ mod tests {
     #[test]
     fn tunables_of_the_queue_are_shown_scaled() {
         let slice = |more| {
-            let tunables = host("6.12", more).tunables();
-            tunables[TUNABLES.iter().position(|t| t.name == "base_slice_ns").unwrap()]
+            let profile = Profile::by_name("linux-6.12").unwrap();
+            host("6.12", more).settings(Code::built_in(), profile).tunable(Tunable::base_slice_ns)
         };
         assert_eq!(slice("base_slice_ns\t2100000\n"), 700_000);
         assert_eq!(slice("base_slice_ns\t2800000\ntunable_scaling\t2\n"), 700_000);

@@ -101,7 +101,7 @@ impl Path {
 
     /// The path of a wakeup by the policy's reason.
     pub(crate) fn of_wakeup(reason: Reason) -> Path {
-        Path(match reason.name() {
+        Path(match reason.name {
             "TARGET_IDLE" => 0,
             "PREV_IDLE" => 1,
             "PERCPU_KTHREAD" => 2,

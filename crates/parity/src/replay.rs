@@ -5,7 +5,7 @@ use std::fmt;
 
 use coreward_machine::CpuSet;
 use coreward_policy::layout::{WF_EXEC, WF_FORK, WF_SYNC};
-use coreward_policy::{CpuMask, Decision, GROUP_TYPES, MIGRATION_TYPES, NR_TUNABLES, Reason, System, Task};
+use coreward_policy::{Code, CpuMask, Decision, GROUP_TYPES, MIGRATION_TYPES, PolicySettings, System, Task};
 
 use crate::format::{PLACEMENT_IN_TASK, Queue, TASK_EXITING};
 use crate::kernel;
@@ -124,17 +124,13 @@ pub struct Replay {
 const SEQUENCE_CPU: u64 = 1023;
 
 impl Replay {
-    /// The machine of a file, under the policy with these features and tunables.
+    /// The machine of a file, under a policy.
     ///
     /// # Errors
     /// The policy has no room for the machine.
-    pub fn new(
-        machine: &RecordedMachine,
-        features: u128,
-        tunables: [i64; NR_TUNABLES],
-    ) -> Result<Replay, String> {
+    pub fn new(machine: &RecordedMachine, policy: &PolicySettings) -> Result<Replay, String> {
         Ok(Replay {
-            state: State::build(machine, features, tunables)?,
+            state: State::build(machine, policy)?,
             machine: machine.clone(),
             select: System::select_task_rq_fair,
             balance: BalanceRules {
@@ -169,6 +165,11 @@ impl Replay {
     /// The machine.
     pub fn machine(&self) -> &RecordedMachine {
         &self.machine
+    }
+
+    /// What decides.
+    pub fn code(&self) -> &'static Code {
+        self.state.sys.code()
     }
 
     /// Repeats the next decision of the file. A queue whose balance is missing yields nothing.
@@ -216,8 +217,9 @@ impl Replay {
     fn compare_placement(&mut self, placement: &Placement) -> Outcome {
         let decision = self.place(placement);
         let head = &placement.head;
+        let reason = self.state.sys.code().reason(decision.reason);
         let path = match head.wake_flags & (WF_EXEC | WF_FORK) {
-            0 => Path::of_wakeup(Reason(decision.reason)),
+            0 => Path::of_wakeup(reason),
             WF_EXEC => Path::EXEC,
             _ => Path::FORK,
         };
@@ -226,7 +228,7 @@ impl Replay {
             path,
             kernel: Choice::Cpu(head.chosen),
             policy: Choice::Cpu(decision.cpu),
-            policy_reason: Reason(decision.reason).text(),
+            policy_reason: reason.text,
             kernel_reason: kernel::placement_reason(&self.machine, placement),
             relation: self.relation(decision.cpu, head.chosen),
             decision,
@@ -306,7 +308,7 @@ impl Replay {
         self.state.sys.cpu_sd[dst][level].nr_balance_failed = head.nr_balance_failed;
         let mut env = coreward_policy::Balance::default();
         let now = self.state.nanoseconds(head.jiffies);
-        System::balance_begin(&mut env, dst, level as u32, head.idle, now);
+        self.state.sys.balance_begin(&mut env, dst, level as u32, head.idle, now);
         env.fbq_type = head.fbq_type;
         env.nr_excluded = excluded.len() as u32;
         env.excluded = mask(&excluded);

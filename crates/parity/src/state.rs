@@ -7,7 +7,7 @@ use coreward_policy::layout::{
     CfsRq, MAX_CPUS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NO_IDLE_STATE, NONE, TASK_CFS_RQ,
     TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TASK_UCLAMP,
 };
-use coreward_policy::{Avg, CpuMask, Domain, Feature, Group, Llc, NR_TUNABLES, System, Task};
+use coreward_policy::{Avg, CpuMask, Domain, Feature, Group, Llc, PolicySettings, System, Task};
 
 use crate::format::{self, CpuState, DomainHead, GroupState, TaskState};
 use crate::record::{RecordedDomain, RecordedMachine, States};
@@ -41,17 +41,13 @@ impl State {
     ///
     /// # Errors
     /// The policy has no room for so many domains or groups.
-    pub(crate) fn build(
-        machine: &RecordedMachine,
-        features: u128,
-        tunables: [i64; NR_TUNABLES],
-    ) -> Result<State, String> {
-        let mut sys = System::default();
+    pub(crate) fn build(machine: &RecordedMachine, policy: &PolicySettings) -> Result<State, String> {
+        let mut sys = System::new(policy.code);
         sys.nr_cpus = machine.host.nr_cpus as u32;
         sys.mask_words = machine.mask_words() as u32;
         sys.tick_ns = machine.host.tick_ns() as u32;
-        sys.set_features(features);
-        sys.tunable = tunables;
+        sys.set_features(policy.features);
+        sys.tunable = policy.tunables;
         let mut state = State { sys, group_states: Vec::new() };
         state.add_cpus(machine);
         let owners = owners(machine);

@@ -7,14 +7,14 @@ use std::io::BufReader;
 
 use common::{Shape, WF_TTWU, busy, file, placement};
 use coreward_parity::{Reader, Record, Replay, SelectRule, Summary};
-use coreward_policy::{CpuMask, Decision, Reason, System, Task};
+use coreward_policy::{Code, CpuMask, Decision, System, Task};
 
 /// The summary of a file by a rule.
 fn summary(bytes: &[u8], rule: SelectRule) -> Summary {
     let mut reader = Reader::new(BufReader::new(bytes), "f.cwc").unwrap();
     let host = &reader.machine().host;
-    let (features, tunables) = (host.features(host.profile().0), host.tunables());
-    let mut replay = Replay::new(reader.machine(), features, tunables).unwrap().with_rule(rule);
+    let policy = host.settings(Code::built_in(), host.profile().0);
+    let mut replay = Replay::new(reader.machine(), &policy).unwrap().with_rule(rule);
     let mut summary = Summary::default();
     for record in &mut reader {
         replay.compare(&record.unwrap()).iter().for_each(|outcome| summary.count(outcome));
@@ -36,7 +36,7 @@ fn scan_downwards(
     allowed: &CpuMask,
 ) -> Decision {
     let mut decision = sys.select_task_rq_fair(request, task, waker, allowed);
-    if Reason(decision.reason).name() == "IDLE_CPU" {
+    if sys.code().reason(decision.reason).name == "IDLE_CPU" {
         let (nr_cpus, target) = (sys.nr_cpus as i32, decision.target);
         let llc = sys.cpu[target as usize].llc;
         let idle = |cpu: &i32| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use coreward_parity::{QueueRules, Reader, Replay, Summary};
-use coreward_policy::{Entity, FairRq, QueueDecision, Sys, Waiting};
+use coreward_policy::{Code, Entity, FairRq, QueueDecision, System, Waiting};
 
 /// Kernels with a recording in `tests/data`: CFS, and EEVDF three times.
 const KERNELS: [&str; 4] = ["6.1", "6.12", "6.18", "7.3"];
@@ -13,8 +13,8 @@ fn summary(kernel: &str, rules: QueueRules) -> Summary {
     let name = format!("{}/tests/data/queue-{kernel}.cwc", env!("CARGO_MANIFEST_DIR"));
     let mut reader = Reader::open(name.as_ref()).unwrap();
     let host = &reader.machine().host;
-    let (features, tunables) = (host.features(host.profile().0), host.tunables());
-    let mut replay = Replay::new(reader.machine(), features, tunables).unwrap().with_queue_rules(rules);
+    let policy = host.settings(Code::built_in(), host.profile().0);
+    let mut replay = Replay::new(reader.machine(), &policy).unwrap().with_queue_rules(rules);
     let mut summary = Summary::default();
     for record in &mut reader {
         replay.compare(&record.unwrap()).iter().for_each(|outcome| summary.count(outcome));
@@ -53,7 +53,7 @@ fn recordings_have_every_path() {
 }
 
 /// An entity that comes has neither lag nor credit.
-fn place_at_v(rq: &mut FairRq, sys: &Sys, se: &mut Entity, why: u32) {
+fn place_at_v(rq: &mut FairRq, sys: &System, se: &mut Entity, why: u32) {
     se.vlag = 0;
     rq.enqueue_entity(sys, se, why & !1);
 }
@@ -64,7 +64,7 @@ fn placement() {
 }
 
 /// A sleeper stays where it is.
-fn stay(_: &mut FairRq, _: &Sys, _: &mut Entity) -> bool {
+fn stay(_: &mut FairRq, _: &System, _: &mut Entity) -> bool {
     false
 }
 
@@ -74,12 +74,12 @@ fn requeueing() {
 }
 
 /// Dequeues are never delayed.
-fn leave_at_once(rq: &mut FairRq, sys: &Sys, sleep: bool, _: bool) -> bool {
+fn leave_at_once(rq: &mut FairRq, sys: &System, sleep: bool, _: bool) -> bool {
     rq.dequeue_curr(sys, sleep, false)
 }
 
 /// min_vruntime stays, as if nobody left.
-fn leave_unnoticed(rq: &mut FairRq, sys: &Sys, sleep: bool, may_delay: bool) -> bool {
+fn leave_unnoticed(rq: &mut FairRq, sys: &System, sleep: bool, may_delay: bool) -> bool {
     let min_vruntime = rq.min_vruntime;
     let gone = rq.dequeue_curr(sys, sleep, may_delay);
     rq.min_vruntime = min_vruntime;
@@ -95,7 +95,7 @@ fn leaving() {
 /// Every entity that comes preempts.
 fn preempt_always(
     rq: &mut FairRq,
-    sys: &Sys,
+    sys: &System,
     pse: &Entity,
     waiting: &[Waiting],
     wake_flags: u32,
@@ -116,7 +116,7 @@ fn preemption() {
 }
 
 /// The last in order runs next.
-fn pick_last(rq: &FairRq, sys: &Sys, waiting: &[Waiting]) -> QueueDecision {
+fn pick_last(rq: &FairRq, sys: &System, waiting: &[Waiting]) -> QueueDecision {
     let decision = rq.pick_next_entity(sys, waiting);
     QueueDecision { id: waiting.last().map_or(decision.id, |last| last.id), ..decision }
 }
@@ -127,7 +127,7 @@ fn picking() {
 }
 
 /// Half of the time is forgotten.
-fn charge_half(rq: &mut FairRq, sys: &Sys, now: u64) -> bool {
+fn charge_half(rq: &mut FairRq, sys: &System, now: u64) -> bool {
     let start = rq.curr.exec_start;
     rq.update_curr(sys, start + now.saturating_sub(start) / 2)
 }
@@ -145,7 +145,7 @@ fn charging() {
 }
 
 /// A tick ends no turn.
-fn tick_idly(_: &mut FairRq, _: &Sys) -> bool {
+fn tick_idly(_: &mut FairRq, _: &System) -> bool {
     false
 }
 
@@ -155,7 +155,7 @@ fn ticks() {
 }
 
 /// An entity that yields keeps its turn.
-fn keep(_: &mut FairRq, _: &Sys) {}
+fn keep(_: &mut FairRq, _: &System) {}
 
 #[test]
 fn yielding() {
@@ -163,7 +163,7 @@ fn yielding() {
 }
 
 /// An entity that begins to run is not protected.
-fn run_unprotected(rq: &mut FairRq, sys: &Sys, se: &Entity, now: u64) {
+fn run_unprotected(rq: &mut FairRq, sys: &System, se: &Entity, now: u64) {
     rq.set_next_entity(sys, se, now);
     rq.curr.vprot = rq.curr.vruntime;
 }
@@ -174,7 +174,7 @@ fn beginning_to_run() {
 }
 
 /// Only the weight changes.
-fn reweight_alone(_: &mut FairRq, _: &Sys, se: &mut Entity, weight: u32) {
+fn reweight_alone(_: &mut FairRq, _: &System, se: &mut Entity, weight: u32) {
     se.weight = weight;
 }
 

@@ -1,6 +1,7 @@
 //! Features, tunables, and the kernel versions that a set of them represents.
 
-use crate::generated::tables::{COMPARED, FEATURES, PROFILES};
+use crate::code::Code;
+use crate::generated::tables::{COMPARED, PROFILES};
 
 /// One `FEATURE` line of `policy/features.def`.
 #[derive(Clone, Copy, Debug)]
@@ -93,11 +94,15 @@ impl Profile {
         Profile { index: older.or_else(|| (self.index..COMPARED.len()).find(compared)).unwrap_or(self.index) }
     }
 
-    /// The feature bits that are on in this profile; bit i is the i-th of [`FEATURES`].
+    /// The feature bits of the built-in policy that are on in this profile; bit i is the i-th of
+    /// [`crate::FEATURES`].
     pub fn features(self) -> u128 {
-        let on =
-            |f: &FeatureInfo| ranges(f.kernels).any(|(first, last)| (first..=last).contains(&self.version()));
-        FEATURES.iter().enumerate().filter(|(_, f)| on(f)).map(|(i, _)| 1 << i).sum()
+        Code::built_in().profile(self)
+    }
+
+    /// Is its kernel one of these ranges?
+    pub(crate) fn has(self, kernels: &str) -> bool {
+        ranges(kernels).any(|(first, last)| (first..=last).contains(&self.version()))
     }
 }
 
@@ -113,6 +118,14 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// Are these ranges that [`ranges`] reads?
+pub(crate) fn is_list_of_kernels(text: &str) -> bool {
+    text.split_whitespace().all(|range| {
+        let (first, last) = range.split_once("..").unwrap_or((range, range));
+        [first, last].iter().all(|end| range.contains("..") && end.is_empty() || version(end).is_some())
+    })
+}
+
 /// First and last version of each range in a line of `policy/features.def`.
 fn ranges(kernels: &str) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
     kernels.split_whitespace().map(|range| {
@@ -126,9 +139,16 @@ fn ranges(kernels: &str) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FEATURES;
 
     #[test]
     fn ranges_of_kernels_are_read() {
+        for good in ["", "..", "6.1 6.12..", "..5.5"] {
+            assert!(is_list_of_kernels(good), "{good}");
+        }
+        for wrong in ["6", "6.x..", "linux-6.1", "6.1...6.5"] {
+            assert!(!is_list_of_kernels(wrong), "{wrong}");
+        }
         let on = |kernels, version| ranges(kernels).any(|(first, last)| (first..=last).contains(&version));
         assert!(on("..", (4, 8)) && on("..", (7, 3)));
         assert!(on("..5.5", (5, 5)) && !on("..5.5", (5, 10)));

@@ -1,22 +1,31 @@
 //! The settings of a policy, and changes to them.
 
-use crate::generated::tables::{FEATURES, Feature, NR_TUNABLES, TUNABLES, Tunable};
+use crate::code::Code;
+use crate::generated::tables::{Feature, Tunable};
+use crate::layout::MAX_TUNABLES;
 use crate::profile::Profile;
 
-/// The settings of a policy: features and tunables.
+/// A policy and its settings: features and tunables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicySettings {
-    /// Bit i: the i-th of [`FEATURES`] is on.
+    /// What decides.
+    pub code: &'static Code,
+    /// Bit i: the i-th of [`Code::features`] is on.
     pub features: u128,
-    /// In the order of [`TUNABLES`]. `relax_domain_level` acts when a machine's domains are built,
+    /// In the order of [`Code::tunables`]. `relax_domain_level` acts when a machine's domains are built,
     /// so it has to be given there.
-    pub tunables: [i64; NR_TUNABLES],
+    pub tunables: [i64; MAX_TUNABLES],
 }
 
 impl PolicySettings {
-    /// Those of a profile.
+    /// The built-in policy with those of a profile.
     pub fn new(profile: Profile) -> Self {
-        PolicySettings { features: profile.features(), tunables: default_tunables() }
+        PolicySettings::of(Code::built_in(), profile)
+    }
+
+    /// A policy with those of a profile.
+    pub fn of(code: &'static Code, profile: Profile) -> Self {
+        PolicySettings { code, features: code.profile(profile), tunables: code.default_tunables() }
     }
 
     /// Is the feature on?
@@ -30,17 +39,13 @@ impl PolicySettings {
     }
 }
 
-/// The default of every tunable, in the order of [`TUNABLES`].
-pub fn default_tunables() -> [i64; NR_TUNABLES] {
-    std::array::from_fn(|i| TUNABLES[i].default)
-}
-
-/// Features that are switched and tunables that are set, on top of other settings.
+/// Features that are switched and tunables that are set, on top of other settings. Names are those of one
+/// [`Code`], to whose settings the changes apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     on: u128,
     off: u128,
-    tunables: [Option<i64>; NR_TUNABLES],
+    tunables: [Option<i64>; MAX_TUNABLES],
 }
 
 impl Changes {
@@ -48,10 +53,10 @@ impl Changes {
     ///
     /// # Errors
     /// There is no such feature; the message lists all.
-    pub fn sched_feat(&mut self, name: &str) -> Result<(), String> {
+    pub fn sched_feat(&mut self, code: &Code, name: &str) -> Result<(), String> {
         let (wanted, on) = name.strip_prefix("NO_").map_or((name, true), |wanted| (wanted, false));
-        let Some(index) = FEATURES.iter().position(|f| f.name == wanted) else {
-            let names: Vec<_> = FEATURES.iter().map(|f| f.name).collect();
+        let Some(index) = code.features().iter().position(|f| f.name == wanted) else {
+            let names: Vec<_> = code.features().iter().map(|f| f.name).collect();
             return Err(format!(
                 "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
                 names.join(", ")
@@ -76,12 +81,12 @@ impl Changes {
     ///
     /// # Errors
     /// There is no such tunable, or the value is out of its range; the message says what is allowed.
-    pub fn set(&mut self, name: &str, value: i64) -> Result<(), String> {
-        let Some(index) = TUNABLES.iter().position(|t| t.name == name) else {
-            let names: Vec<_> = TUNABLES.iter().map(|t| t.name).collect();
+    pub fn set(&mut self, code: &Code, name: &str, value: i64) -> Result<(), String> {
+        let Some(index) = code.tunables().iter().position(|t| t.name == name) else {
+            let names: Vec<_> = code.tunables().iter().map(|t| t.name).collect();
             return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
         };
-        let tunable = &TUNABLES[index];
+        let tunable = &code.tunables()[index];
         if !(tunable.min..=tunable.max).contains(&value) {
             return Err(format!(
                 "{name} is {value}, allowed are {} to {} ({})",
@@ -97,9 +102,16 @@ impl Changes {
         self.tunables[tunable as usize] = Some(value);
     }
 
+    /// Does it name anything that the built-in policy does not have?
+    pub fn is_beyond_built_in(&self) -> bool {
+        let (features, tunables) = (Code::built_in().features().len(), Code::built_in().tunables().len());
+        (self.on | self.off) >> features != 0 || self.tunables[tunables..].iter().any(Option::is_some)
+    }
+
     /// The settings with these changes.
     pub fn apply(&self, settings: &PolicySettings) -> PolicySettings {
         PolicySettings {
+            code: settings.code,
             features: settings.features & !self.off | self.on,
             tunables: std::array::from_fn(|i| self.tunables[i].unwrap_or(settings.tunables[i])),
         }
@@ -116,10 +128,10 @@ mod tests {
         let mut changes = Changes::default();
         assert_eq!(changes.apply(&plain), plain);
         for name in ["NO_WA_IDLE", "WAKEUP_BIAS_PREV", "NO_WAKEUP_BIAS_PREV", "NEXT_BUDDY"] {
-            changes.sched_feat(name).unwrap();
+            changes.sched_feat(plain.code, name).unwrap();
         }
-        changes.set("nr_migrate", 8).unwrap();
-        changes.set("nr_migrate", 9).unwrap();
+        changes.set(plain.code, "nr_migrate", 8).unwrap();
+        changes.set(plain.code, "nr_migrate", 9).unwrap();
         let changed = changes.apply(&plain);
         assert!(!changed.sched_feat(Feature::WA_IDLE) && changed.sched_feat(Feature::NEXT_BUDDY));
         assert!(!changed.sched_feat(Feature::WAKEUP_BIAS_PREV));
@@ -127,7 +139,10 @@ mod tests {
         assert_eq!(changed.tunable(Tunable::nr_migrate), 9);
         assert_eq!(changed.tunable(Tunable::capacity_margin), plain.tunable(Tunable::capacity_margin));
         assert!(
-            changes.set("nr_migrate", 0).unwrap_err().starts_with("nr_migrate is 0, allowed are 1 to 128")
+            changes
+                .set(plain.code, "nr_migrate", 0)
+                .unwrap_err()
+                .starts_with("nr_migrate is 0, allowed are 1 to 128")
         );
     }
 }

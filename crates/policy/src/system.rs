@@ -1,13 +1,17 @@
 //! A machine's policy state and the decisions on it.
 
-use crate::generated::native::*;
-use crate::generated::tables::{Feature, REASONS, Tunable};
+use crate::code::Code;
+use crate::generated::tables::{Feature, Tunable};
 use crate::layout::{Avg, Balance, CpuMask, Decision, Detach, Lb, LbStep, Process, Sys, Task, Wakeup};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 
-/// The policy's view of one machine: owns a [`Sys`], which it dereferences to.
-pub struct System(Box<Sys>);
+/// The policy's view of one machine: owns a [`Sys`], which it dereferences to, and knows the code that
+/// decides on it.
+pub struct System {
+    sys: Box<Sys>,
+    code: &'static Code,
+}
 
 /// The bits of features as [`Sys`] has them.
 pub fn feature_words(features: u128) -> [u64; 2] {
@@ -17,19 +21,26 @@ pub fn feature_words(features: u128) -> [u64; 2] {
 impl Deref for System {
     type Target = Sys;
     fn deref(&self) -> &Sys {
-        &self.0
+        &self.sys
     }
 }
 
 impl DerefMut for System {
     fn deref_mut(&mut self) -> &mut Sys {
-        &mut self.0
+        &mut self.sys
     }
 }
 
 impl Default for System {
-    /// An empty machine: all zero.
+    /// An empty machine under the built-in policy.
     fn default() -> Self {
+        System::new(Code::built_in())
+    }
+}
+
+impl System {
+    /// An empty machine: all zero.
+    pub fn new(code: &'static Code) -> Self {
         let layout = Layout::new::<Sys>();
         // SAFETY: Sys is integers only, so all-zero bytes are a value of it; it is
         // too large to build on a stack first.
@@ -38,8 +49,15 @@ impl Default for System {
             if sys.is_null() {
                 handle_alloc_error(layout);
             }
-            System(Box::from_raw(sys))
+            System { sys: Box::from_raw(sys), code }
         }
+    }
+}
+
+impl System {
+    /// What decides.
+    pub fn code(&self) -> &'static Code {
+        self.code
     }
 }
 
@@ -50,91 +68,91 @@ impl System {
     pub fn update_blocked_averages(&mut self, cpu: usize, now: u64) -> bool {
         // SAFETY: exclusive references to plain integers; C masks CPU numbers. The same holds
         // for all calls below.
-        unsafe { cw_update_blocked_averages(&mut *self.0, cpu as i32, now) }
+        unsafe { (self.code.native.cw_update_blocked_averages)(&mut *self.sys, cpu as i32, now) }
     }
 
     /// A task is seen for the first time, on `cpu`; its weight is known.
-    pub fn init_task(p: &mut Task, cpu: usize) {
+    pub fn init_task(&self, p: &mut Task, cpu: usize) {
         // SAFETY: as above.
-        unsafe { cw_track_init_task(p, cpu as i32) }
+        unsafe { (self.code.native.cw_track_init_task)(p, cpu as i32) }
     }
 
     /// The task is queued on `cpu`.
     pub fn enqueue_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_track_enqueue_task(&mut *self.0, p, cpu as i32, now) }
+        unsafe { (self.code.native.cw_track_enqueue_task)(&mut *self.sys, p, cpu as i32, now) }
     }
 
     /// `cpu`, on whose queue the task is, switches to it.
     pub fn set_next_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_track_set_next_task(&mut *self.0, p, cpu as i32, now) }
+        unsafe { (self.code.native.cw_track_set_next_task)(&mut *self.sys, p, cpu as i32, now) }
     }
 
     /// A tick of `cpu` finds the task running.
     pub fn task_tick(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_track_task_tick(&mut *self.0, p, cpu as i32, now) }
+        unsafe { (self.code.native.cw_track_task_tick)(&mut *self.sys, p, cpu as i32, now) }
     }
 
     /// `cpu` switches away from the task.
     pub fn put_prev_task(&mut self, p: &mut Task, cpu: usize, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_track_put_prev_task(&mut *self.0, p, cpu as i32, now) }
+        unsafe { (self.code.native.cw_track_put_prev_task)(&mut *self.sys, p, cpu as i32, now) }
     }
 
     /// The task leaves its queue; `running`: it is current until now.
     pub fn dequeue_task(&mut self, p: &mut Task, now: u64, running: bool) -> bool {
         // SAFETY: as above.
-        unsafe { cw_track_dequeue_task(&mut *self.0, p, now, running) }
+        unsafe { (self.code.native.cw_track_dequeue_task)(&mut *self.sys, p, now, running) }
     }
 
     /// The task sleeps, at once or delayed.
     pub fn sleep(&self, p: &mut Task, now: u64) {
         // SAFETY: as above; the system is only read.
-        unsafe { cw_track_sleep(&*self.0, p, now) }
+        unsafe { (self.code.native.cw_track_sleep)(&*self.sys, p, now) }
     }
 
     /// The current task sleeps, but stays queued.
     pub fn delay_dequeue(&mut self, p: &mut Task, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_track_delay_dequeue(&mut *self.0, p, now) }
+        unsafe { (self.code.native.cw_track_delay_dequeue)(&mut *self.sys, p, now) }
     }
 
     /// A sleeper that is still queued is woken.
     pub fn requeue_delayed(&mut self, p: &mut Task, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_track_requeue_delayed(&mut *self.0, p, now) }
+        unsafe { (self.code.native.cw_track_requeue_delayed)(&mut *self.sys, p, now) }
     }
 
     /// The task has been dequeued to be queued elsewhere.
     pub fn detach_task(&mut self, p: &mut Task) {
         // SAFETY: as above.
-        unsafe { cw_track_detach_task(&mut *self.0, p) }
+        unsafe { (self.code.native.cw_track_detach_task)(&mut *self.sys, p) }
     }
 
     /// A sleeping or new task will be queued on `cpu`.
     pub fn set_task_cpu(&mut self, p: &mut Task, cpu: usize) {
         // SAFETY: as above.
-        unsafe { cw_track_set_task_cpu(&mut *self.0, p, cpu as i32) }
+        unsafe { (self.code.native.cw_track_set_task_cpu)(&mut *self.sys, p, cpu as i32) }
     }
 
     /// The task, which is not queued, ends.
     pub fn remove_task(&mut self, p: &mut Task) {
         // SAFETY: as above.
-        unsafe { cw_track_remove_task(&mut *self.0, p) }
+        unsafe { (self.code.native.cw_track_remove_task)(&mut *self.sys, p) }
     }
 
     /// `cpu` goes idle.
     pub fn set_next_task_idle(&mut self, cpu: usize, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_set_next_task_idle(&mut *self.0, cpu as i32, now) }
+        unsafe { (self.code.native.cw_set_next_task_idle)(&mut *self.sys, cpu as i32, now) }
     }
 
     /// The task wakes another synchronously (`SYNC_ON_WAKER`).
-    pub fn note_sync_wakeup(p: &mut Task, now: u64) {
+    pub fn note_sync_wakeup(&self, p: &mut Task, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_note_sync_wakeup(p, now) }
+        unsafe { (self.code.native.cw_note_sync_wakeup)(p, now) }
     }
 }
 
@@ -143,32 +161,32 @@ impl System {
     /// A process without a history. It has one thread; the host keeps `nr_threads`.
     pub fn process_init(&self, process: &mut Process, now: u64) {
         // SAFETY: exclusive reference to plain integers, sys is only read.
-        unsafe { cw_process_init(&*self.0, process, now) }
+        unsafe { (self.code.native.cw_process_init)(&*self.sys, process, now) }
     }
 
     /// The task, a thread of the process, ran for `delta` ns until `now`.
     pub fn account_mm_sched(&mut self, process: &mut Process, p: &mut Task, delta: u64, now: u64) {
         // SAFETY: exclusive references; C masks CPU numbers.
-        unsafe { cw_account_mm_sched(&mut *self.0, process, p, delta, now) }
+        unsafe { (self.code.native.cw_account_mm_sched)(&mut *self.sys, process, p, delta, now) }
     }
 
     /// From the tick of a CPU that runs a thread of it: is `task_cache_work` due?
     pub fn process_tick(&self, process: &mut Process, now: u64) -> bool {
         // SAFETY: as for process_init.
-        unsafe { cw_process_tick(&*self.0, process, now) }
+        unsafe { (self.code.native.cw_process_tick)(&*self.sys, process, now) }
     }
 
     /// The running task looks for the LLC that its process occupies most. False if the process
     /// does not fit one, so that no search was made.
     pub fn task_cache_work(&mut self, process: &mut Process, p: &Task, now: u64) -> bool {
         // SAFETY: as above.
-        unsafe { cw_task_cache_work(&mut *self.0, process, p, now) }
+        unsafe { (self.code.native.cw_task_cache_work)(&mut *self.sys, process, p, now) }
     }
 
     /// Lets a task carry what its process prefers; None for a kernel thread.
-    pub fn task_cache_cpu(p: &mut Task, process: Option<&Process>) {
+    pub fn task_cache_cpu(&self, p: &mut Task, process: Option<&Process>) {
         // SAFETY: as above; C accepts a null process.
-        unsafe { cw_task_cache_cpu(p, process.map_or(std::ptr::null(), |p| p)) }
+        unsafe { (self.code.native.cw_task_cache_cpu)(p, process.map_or(std::ptr::null(), |p| p)) }
     }
 }
 
@@ -200,31 +218,31 @@ impl System {
         let mut d = Decision::default();
         // SAFETY: sys, p and waker are exclusive references (or p twice, which C treats as
         // one task), w and cpus_ptr outlive the call, and every CPU number is masked by C.
-        unsafe { cw_select_task_rq_fair(&mut *self.0, &w, &mut d) };
+        unsafe { (self.code.native.cw_select_task_rq_fair)(&mut *self.sys, &w, &mut d) };
         d
     }
 
     /// The search for an idle CPU of this decision took `ns` nanoseconds, for SIS_PROP.
     pub fn update_avg_scan_cost(&mut self, decision: &Decision, ns: u64) {
         // SAFETY: as above.
-        unsafe { cw_update_avg_scan_cost(&mut *self.0, decision, ns) }
+        unsafe { (self.code.native.cw_update_avg_scan_cost)(&mut *self.sys, decision, ns) }
     }
 }
 
 /// Load balancing (`policy/balance/balance.h` and what it includes).
 impl System {
     /// Starts an attempt of `cpu` to balance its domain at `level`.
-    pub fn balance_begin(env: &mut Balance, cpu: usize, level: u32, idle: u32, now: u64) {
+    pub fn balance_begin(&self, env: &mut Balance, cpu: usize, level: u32, idle: u32, now: u64) {
         // SAFETY: exclusive references to plain integers; C masks CPU numbers. The same holds
         // for all calls below.
-        unsafe { cw_balance_begin(env, cpu as i32, level, idle, now) }
+        unsafe { (self.code.native.cw_balance_begin)(env, cpu as i32, level, idle, now) }
     }
 
     /// Chooses the CPU to pull from, None if there is nothing to pull.
     pub fn sched_balance_find_src(&mut self, env: &mut Balance) -> (Option<usize>, Decision) {
         let mut d = Decision::default();
         // SAFETY: as above.
-        let cpu = unsafe { cw_sched_balance_find_src(&mut *self.0, env, &mut d) };
+        let cpu = unsafe { (self.code.native.cw_sched_balance_find_src)(&mut *self.sys, env, &mut d) };
         (usize::try_from(cpu).ok(), d)
     }
 
@@ -234,7 +252,8 @@ impl System {
     pub fn sched_balance_find_src_group(&mut self, env: &mut Balance) -> (Option<u32>, Decision) {
         let mut d = Decision::default();
         // SAFETY: as above.
-        let group = unsafe { cw_sched_balance_find_src_group(&mut *self.0, env, &mut d) };
+        let group =
+            unsafe { (self.code.native.cw_sched_balance_find_src_group)(&mut *self.sys, env, &mut d) };
         ((group != crate::layout::NONE).then_some(group), d)
     }
 
@@ -243,33 +262,34 @@ impl System {
     pub fn sched_balance_find_src_rq(&mut self, env: &Balance, group: u32) -> (Option<usize>, Decision) {
         let mut d = Decision::default();
         // SAFETY: as above; C masks the group.
-        let cpu = unsafe { cw_sched_balance_find_src_rq(&mut *self.0, env, group, &mut d) };
+        let cpu =
+            unsafe { (self.code.native.cw_sched_balance_find_src_rq)(&mut *self.sys, env, group, &mut d) };
         (usize::try_from(cpu).ok(), d)
     }
 
     /// Offers one task of the source: it is left, taken, or nothing more is to be offered.
     pub fn offer_task(&mut self, env: &mut Balance, p: &Task, cpus_ptr: &CpuMask, running: bool) -> Detach {
         // SAFETY: as above.
-        unsafe { cw_detach_task(&mut *self.0, env, p, cpus_ptr, running) }
+        unsafe { (self.code.native.cw_detach_task)(&mut *self.sys, env, p, cpus_ptr, running) }
     }
 
     /// `cpu` has nothing to run and is to look for work elsewhere; `random` decides NI_RANDOM's
     /// choices. True if it does; [`lb_next`](Self::lb_next) has to follow in either case.
     pub fn lb_newidle(&mut self, lb: &mut Lb, cpu: usize, now: u64, random: u32) -> bool {
         // SAFETY: as above.
-        unsafe { cw_lb_newidle(&mut *self.0, lb, cpu as i32, now, random) }
+        unsafe { (self.code.native.cw_lb_newidle)(&mut *self.sys, lb, cpu as i32, now, random) }
     }
 
     /// The domains of `cpu` that are due are to be balanced.
     pub fn lb_periodic(&mut self, lb: &mut Lb, cpu: usize, idle: u32, now: u64) {
         // SAFETY: as above.
-        unsafe { cw_lb_periodic(&mut *self.0, lb, cpu as i32, idle, now) }
+        unsafe { (self.code.native.cw_lb_periodic)(&mut *self.sys, lb, cpu as i32, idle, now) }
     }
 
     /// What the host is to do next for the balance (`policy/balance/loop.h`).
     pub fn lb_next(&mut self, lb: &mut Lb) -> LbStep {
         // SAFETY: as above.
-        unsafe { cw_lb_next(&mut *self.0, lb) }
+        unsafe { (self.code.native.cw_lb_next)(&mut *self.sys, lb) }
     }
 
     /// Starts an active balance from `src` to `dst`; false if no domain spans both. `for_llc`: a
@@ -283,19 +303,29 @@ impl System {
         now: u64,
     ) -> bool {
         // SAFETY: as above.
-        unsafe { cw_active_balance_begin(&mut *self.0, env, src as i32, dst as i32, for_llc, now) }
+        unsafe {
+            (self.code.native.cw_active_balance_begin)(
+                &mut *self.sys,
+                env,
+                src as i32,
+                dst as i32,
+                for_llc,
+                now,
+            )
+        }
     }
 
     /// May the task that the source ran go?
     pub fn active_balance_task(&mut self, env: &mut Balance, p: &Task, cpus_ptr: &CpuMask) -> bool {
         // SAFETY: as above.
-        unsafe { cw_active_balance_task(&mut *self.0, env, p, cpus_ptr) }
+        unsafe { (self.code.native.cw_active_balance_task)(&mut *self.sys, env, p, cpus_ptr) }
     }
 
     /// The idle CPU that the tick of busy `cpu` has balance for the idle ones.
     pub fn kick_ilb(&mut self, cpu: usize, nohz_idle: &CpuMask, now: u64) -> Option<usize> {
         // SAFETY: as above.
-        usize::try_from(unsafe { cw_kick_ilb(&mut *self.0, cpu as i32, nohz_idle, now) }).ok()
+        usize::try_from(unsafe { (self.code.native.cw_kick_ilb)(&mut *self.sys, cpu as i32, nohz_idle, now) })
+            .ok()
     }
 }
 
@@ -320,46 +350,20 @@ pub struct Placement {
 
 /// Features and tunables.
 impl System {
-    /// Switches all features; bit i is the i-th of [`crate::FEATURES`].
+    /// Switches all features; bit i is the i-th of [`Code::features`].
     pub fn set_features(&mut self, features: u128) {
-        self.0.features = feature_words(features);
+        self.sys.features = feature_words(features);
     }
 
     /// Is the feature on?
     pub fn sched_feat(&self, feature: Feature) -> bool {
         let bit = feature as usize;
-        self.0.features[bit / 64] >> (bit % 64) & 1 == 1
+        self.sys.features[bit / 64] >> (bit % 64) & 1 == 1
     }
 
     /// The value of a tunable.
     pub fn tunable(&self, tunable: Tunable) -> i64 {
-        self.0.tunable[tunable as usize]
-    }
-}
-
-/// Why a decision was made: the reason code of a decision record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reason(pub u32);
-
-impl Reason {
-    /// All reasons, in the order of their codes.
-    pub fn all() -> impl Iterator<Item = Reason> {
-        (0..REASONS.len() as u32).map(Reason)
-    }
-
-    /// The name, as in `policy/reasons.def`.
-    pub fn name(self) -> &'static str {
-        self.entry().0
-    }
-
-    /// The text that reports print.
-    pub fn text(self) -> &'static str {
-        self.entry().1
-    }
-
-    /// Of a record that a newer policy wrote, a code may be unknown.
-    fn entry(self) -> (&'static str, &'static str) {
-        REASONS.get(self.0 as usize).copied().unwrap_or(("?", "?"))
+        self.sys.tunable[tunable as usize]
     }
 }
 

@@ -37,7 +37,7 @@ fn two_cpus() -> System {
 
 fn begin() -> Balance {
     let mut env = Balance::default();
-    System::balance_begin(&mut env, 0, 0, CPU_NEWLY_IDLE, 1_000_000_000);
+    System::default().balance_begin(&mut env, 0, 0, CPU_NEWLY_IDLE, 1_000_000_000);
     env
 }
 

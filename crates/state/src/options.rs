@@ -1,6 +1,6 @@
 //! The options that change a policy.
 
-use coreward_policy::{Assignment, Changes};
+use coreward_policy::{Assignment, Changes, Code};
 
 /// The changes that a user makes to a policy, on any command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -15,17 +15,17 @@ pub struct Options {
 }
 
 impl Options {
-    /// The changes that the options ask for.
+    /// The changes to a policy with this code that the options ask for.
     ///
     /// # Errors
     /// A name is unknown, or a value out of its range; the message begins with the option.
-    pub fn changes(&self) -> Result<Changes, String> {
+    pub fn changes(&self, code: &Code) -> Result<Changes, String> {
         let mut changes = Changes::default();
         for name in &self.sched_feat {
-            changes.sched_feat(name).map_err(|wrong| format!("--sched-feat: {wrong}"))?;
+            changes.sched_feat(code, name).map_err(|wrong| format!("--sched-feat: {wrong}"))?;
         }
         for Assignment { name, value } in &self.set {
-            changes.set(name, *value).map_err(|wrong| format!("--set: {wrong}"))?;
+            changes.set(code, name, *value).map_err(|wrong| format!("--set: {wrong}"))?;
         }
         Ok(changes)
     }

@@ -61,7 +61,7 @@ pub fn policy_system(
     if nr_groups > MAX_GROUPS {
         return Err(TooLarge::Groups(nr_groups));
     }
-    let mut sys = System::default();
+    let mut sys = System::new(settings.code);
     sys.nr_cpus = machine.nr_cpus() as u32;
     sys.mask_words = machine.nr_cpus().div_ceil(64).min(MASK_WORDS) as u32;
     let llc_of = llcs(machine, topology);

@@ -17,7 +17,7 @@
 //! headline = ["runtime_s"]        # the metrics of interest
 //! ablation_cases = ["2 groups"]   # cases for which ablations are run; default: the first
 //!
-//! [baseline]                      # label, and profile, sched_feat, set, cost as for coreward run
+//! [baseline]                      # label, and profile, policy, sched_feat, set, cost as for coreward run
 //! label = "linux-6.5"
 //! profile = "linux-6.5"
 //!

@@ -81,7 +81,7 @@ impl Source<'_> {
     fn sides(&self, raw: &RawExperiment) -> Parsed<(Side, Vec<Side>)> {
         let mut common = Policy::new(Profile::DEFAULT);
         if let Some(level) = &raw.relax_domain_level {
-            let set = common.changes.set("relax_domain_level", *level.get_ref());
+            let set = common.changes.set(common.code, "relax_domain_level", *level.get_ref());
             set.map_err(|what| self.at(level, "relax_domain_level", &what))?;
         }
         let seed = raw.seed.unwrap_or(DEFAULT_SEED);
@@ -99,6 +99,10 @@ impl Source<'_> {
             let profile = profile.map_err(|what| self.at(name, &format!("{table}.profile"), &what))?;
             policy.profile = profile;
         }
+        if let Some(directory) = &raw.policy {
+            let set = policy.set_directory(directory.get_ref().as_ref());
+            set.map_err(|what| self.at(directory, &format!("{table}.policy"), &what))?;
+        }
         let RawSide { sched_feat, set, cost, .. } = raw;
         self.change(&mut policy, &Changes { table, sched_feat, set, cost })?;
         Ok(Side { label: raw.label.get_ref().clone(), policy, seed: raw.seed.unwrap_or(seed) })
@@ -107,11 +111,11 @@ impl Source<'_> {
     fn change(&self, policy: &mut Policy, changes: &Changes) -> Parsed<()> {
         let table = changes.table;
         for feature in changes.sched_feat {
-            let switched = policy.changes.sched_feat(feature.get_ref());
+            let switched = policy.changes.sched_feat(policy.code, feature.get_ref());
             switched.map_err(|what| self.at(feature, &format!("{table}.sched_feat"), &what))?;
         }
         for (name, value) in changes.set {
-            let set = policy.changes.set(name, *value.get_ref());
+            let set = policy.changes.set(policy.code, name, *value.get_ref());
             set.map_err(|what| self.at(value, &format!("{table}.set"), &what))?;
         }
         for (name, value) in changes.cost {

@@ -41,6 +41,7 @@ pub(super) struct RawExperiment {
 pub(super) struct RawSide {
     pub(super) label: Spanned<String>,
     pub(super) profile: Option<Spanned<String>>,
+    pub(super) policy: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) sched_feat: Vec<Spanned<String>>,
     #[serde(default)]

@@ -10,6 +10,7 @@ use coreward_parity::format::{
     TASK_EXITING, TASK_PERCPU_KTHREAD, TASK_SCHED_IDLE, TaskState,
 };
 use coreward_parity::{Balance, Choice, Outcome, Placement, Record, RecordedMachine, Replay, States};
+use coreward_policy::Code;
 use serde::Serialize;
 
 use super::list::task_name;
@@ -70,7 +71,7 @@ fn explain(
     let outcome =
         outcomes.first().context("the balance that this choice of a queue belongs to is not in the file")?;
     let mut steps = match record {
-        Record::Placement(placement) => placement_steps(machine, placement, outcome),
+        Record::Placement(placement) => placement_steps(machine, replay.code(), placement, outcome),
         Record::Balance(balance) => balance_steps(machine, replay, balance),
         Record::Queue(queue) => {
             let balance = balances.values().find(|balance| balance.head.sequence == queue.sequence);
@@ -102,7 +103,12 @@ fn stability(outcome: &Outcome) -> Step {
     }
 }
 
-fn placement_steps(machine: &RecordedMachine, placement: &Placement, outcome: &Outcome) -> Vec<Step> {
+fn placement_steps(
+    machine: &RecordedMachine,
+    code: &Code,
+    placement: &Placement,
+    outcome: &Outcome,
+) -> Vec<Step> {
     let head = &placement.head;
     let decision = &outcome.decision;
     let mut inputs = vec![
@@ -133,7 +139,7 @@ fn placement_steps(machine: &RecordedMachine, placement: &Placement, outcome: &O
     }
     mark(&mut marks, decision.cpu, "policy");
     mark(&mut marks, head.chosen, "kernel");
-    let mut rule: Vec<_> = notes(decision).map(|(_, text)| text.to_owned()).collect();
+    let mut rule: Vec<_> = notes(code, decision).map(|(_, text)| text.to_owned()).collect();
     if !head.is_slow() {
         rule.insert(0, format!("target: CPU {}", decision.target));
     }

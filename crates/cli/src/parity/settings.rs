@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
 use coreward_parity::{Host, Reader, Replay};
-use coreward_policy::{Changes, PolicySettings, Profile};
+use coreward_policy::{Changes, Code, PolicySettings, Profile};
 
 use crate::cli;
 
@@ -24,6 +24,14 @@ impl Input {
     }
 }
 
+/// The code of the policy.
+fn code(args: &cli::Parity) -> Result<&'static Code> {
+    match &args.policy {
+        Some(directory) => Code::of_directory(directory).map_err(|what| anyhow!("--policy: {what}")),
+        None => Ok(Code::built_in()),
+    }
+}
+
 /// The settings of the policy, and the kernel that it represents.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -39,13 +47,12 @@ impl Settings {
             Some(name) => (Profile::named(name).map_err(|e| anyhow!("--profile: {e}"))?, false),
             None => host.profile(),
         };
-        let policy = PolicySettings { features: host.features(profile), tunables: host.tunables() };
+        let policy = host.settings(code(args)?, profile);
         Ok(Settings { profile, nearest, policy })
     }
 
     pub(crate) fn replay<R: std::io::Read>(&self, reader: &Reader<R>) -> Result<Replay> {
-        Replay::new(reader.machine(), self.policy.features, self.policy.tunables)
-            .map_err(|what| anyhow!("{}: {what}", reader.file()))
+        Replay::new(reader.machine(), &self.policy).map_err(|what| anyhow!("{}: {what}", reader.file()))
     }
 }
 
@@ -68,7 +75,7 @@ impl Change {
                 "--set: relax_domain_level acts when domains are built, those of a recording are what they are"
             );
         }
-        let changes = what_if.changes().map_err(Error::msg)?;
+        let changes = what_if.changes(code(args)?).map_err(Error::msg)?;
         Ok(Some(Change { changes, name: what_if.words().collect::<Vec<_>>().join(" ") }))
     }
 

@@ -90,7 +90,7 @@ fn host(args: &cli::Validate) -> Result<Host> {
         None => Profile::of_kernel(&rustix::system::uname().release().to_string_lossy()).0,
     };
     let mut policy = Policy::new(profile);
-    policy.changes = args.options.changes().map_err(anyhow::Error::msg)?;
+    policy.changes = args.options.changes(policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
     }

@@ -163,7 +163,9 @@ impl Setup {
 
     pub(crate) fn feature(mut self, name: &str, on: bool) -> Setup {
         let mut changes = Changes::default();
-        changes.sched_feat(&format!("{}{name}", if on { "" } else { "NO_" })).unwrap();
+        changes
+            .sched_feat(self.settings.policy.code, &format!("{}{name}", if on { "" } else { "NO_" }))
+            .unwrap();
         self.settings.policy = changes.apply(&self.settings.policy);
         self
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coreward_policy::Reason;
+use coreward_policy::Code;
 use serde_json::{Map, Value, json};
 
 use super::Counted;
@@ -34,7 +34,8 @@ pub(super) fn report(named: &cli::Policy, elapsed: Duration, counted: &Counted, 
         });
         ((*name).to_owned(), value)
     });
-    let reasons = Reason::all().map(Reason::name).zip(&totals.reasons).filter(|(_, n)| n[0] > 0);
+    let reasons =
+        Code::built_in().reasons().map(|reason| reason.name).zip(&totals.reasons).filter(|(_, n)| n[0] > 0);
     let drift = &totals.drift;
     let mut report = json!({
         "profile": named.profile,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coreward_policy::Reason;
+use coreward_policy::Code;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -116,8 +116,8 @@ impl View {
 
     /// Reasons by how often they placed a task.
     fn reasons(&self) -> Vec<(String, u64)> {
-        let text =
-            |name: &str| Reason::all().find(|r| r.name() == name).map_or(name, |r| r.text()).to_owned();
+        let known = |name: &str| Code::built_in().reasons().find(|reason| reason.name == name);
+        let text = |name: &str| known(name).map_or(name, |reason| reason.text).to_owned();
         let mut reasons: Vec<_> = self
             .metrics
             .reasons

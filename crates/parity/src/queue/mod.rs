@@ -3,7 +3,7 @@
 mod state;
 mod steps;
 
-use coreward_policy::{Decision, Entity, FairRq, QueueDecision, Sys, System, Waiting};
+use coreward_policy::{Decision, Entity, FairRq, QueueDecision, System, Waiting};
 
 use crate::format::{ENTITY_ON_RQ, STEP_CUT, StepKind};
 use crate::path::Path;
@@ -20,25 +20,25 @@ pub(crate) use state::Kernel;
 #[allow(clippy::type_complexity, reason = "they are the functions' own types")]
 pub struct QueueRules {
     /// An entity comes.
-    pub enqueue_entity: fn(&mut FairRq, &Sys, &mut Entity, u32),
+    pub enqueue_entity: fn(&mut FairRq, &System, &mut Entity, u32),
     /// A sleeper whose dequeue was delayed is woken.
-    pub requeue_delayed_entity: fn(&mut FairRq, &Sys, &mut Entity) -> bool,
+    pub requeue_delayed_entity: fn(&mut FairRq, &System, &mut Entity) -> bool,
     /// The running entity leaves.
-    pub dequeue_curr: fn(&mut FairRq, &Sys, bool, bool) -> bool,
+    pub dequeue_curr: fn(&mut FairRq, &System, bool, bool) -> bool,
     /// Does the entity that came run at once?
-    pub wakeup_preempt_fair: fn(&mut FairRq, &Sys, &Entity, &[Waiting], u32, bool, u64) -> QueueDecision,
+    pub wakeup_preempt_fair: fn(&mut FairRq, &System, &Entity, &[Waiting], u32, bool, u64) -> QueueDecision,
     /// Which entity runs next.
-    pub pick_next_entity: fn(&FairRq, &Sys, &[Waiting]) -> QueueDecision,
+    pub pick_next_entity: fn(&FairRq, &System, &[Waiting]) -> QueueDecision,
     /// The running entity pays.
-    pub update_curr: fn(&mut FairRq, &Sys, u64) -> bool,
+    pub update_curr: fn(&mut FairRq, &System, u64) -> bool,
     /// Does CFS end its turn at a tick?
-    pub entity_tick: fn(&mut FairRq, &Sys) -> bool,
+    pub entity_tick: fn(&mut FairRq, &System) -> bool,
     /// It gives up its turn.
-    pub yield_task_fair: fn(&mut FairRq, &Sys),
+    pub yield_task_fair: fn(&mut FairRq, &System),
     /// One that waited begins to run.
-    pub set_next_entity: fn(&mut FairRq, &Sys, &Entity, u64),
+    pub set_next_entity: fn(&mut FairRq, &System, &Entity, u64),
     /// The weight of one that waits or sleeps changes.
-    pub reweight_entity: fn(&mut FairRq, &Sys, &mut Entity, u32),
+    pub reweight_entity: fn(&mut FairRq, &System, &mut Entity, u32),
 }
 
 impl Default for QueueRules {

@@ -3,7 +3,7 @@
 use coreward_policy::layout::{
     NO_ENTITY, SE_BATCH, SE_CUSTOM_SLICE, SE_DELAYED, SE_GROUP, SE_IDLE, SE_ON_RQ, SE_REL_DEADLINE,
 };
-use coreward_policy::{Entity, FairRq, Waiting};
+use coreward_policy::{Entity, FairRq, System, Waiting};
 
 use crate::format::{self, EntityState, FairRqState};
 use crate::host::Host;
@@ -105,9 +105,9 @@ impl Kernel {
     }
 
     /// The queue before the step. Its waiting entities are `waiting` if the step has them.
-    pub(crate) fn queue(self, step: &Step, counted: u32) -> FairRq {
+    pub(crate) fn queue(self, sys: &System, step: &Step, counted: u32) -> FairRq {
         let state = &step.head.before;
-        let mut rq = FairRq::default();
+        let mut rq = sys.fair_rq();
         if step.head.curr_before.id != 0 {
             rq.curr = self.entity(&step.head.curr_before);
         }

@@ -3,7 +3,7 @@
 use coreward_policy::layout::{
     ENQUEUE_INITIAL, ENQUEUE_WAKEUP, SE_BATCH, SE_DELAYED, SE_IDLE, SE_ON_RQ, SE_REL_DEADLINE,
 };
-use coreward_policy::{Entity, FairRq, Feature, QueueDecision, System, Waiting};
+use coreward_policy::{Entity, FairRq, Feature, QueueDecision, Reason, System, Waiting};
 
 use super::state::{Kernel, flags, id, recorded_id};
 use super::{Answer, QueueRules, picked};
@@ -37,7 +37,7 @@ impl Side<'_> {
     }
 
     fn queue(&self) -> FairRq {
-        self.kernel.queue(self.step, 0)
+        self.kernel.queue(self.sys, self.step, 0)
     }
 
     fn se(&self) -> Entity {
@@ -73,7 +73,7 @@ impl Side<'_> {
     pub(super) fn place(&self) -> Option<Answer> {
         let head = self.head();
         let counted = u32::from(self.kernel.is_counted(head.argument));
-        let mut rq = self.kernel.queue(self.step, counted);
+        let mut rq = self.kernel.queue(self.sys, self.step, counted);
         let mut se = self.se();
         let initial = self.kernel.is_initial(head.argument);
         if initial && self.kernel.is_cfs() {
@@ -166,9 +166,13 @@ impl Side<'_> {
         (self.rules.wakeup_preempt_fair)(rq, self.sys, &self.woken(), waiting, wake_flags, pending, now)
     }
 
+    fn reason(&self, decision: &QueueDecision) -> Reason {
+        self.sys.code().queue_reason(decision.reason)
+    }
+
     /// Is the question answered before the running entity is charged?
     fn answers_before_charge(&self, decision: &QueueDecision) -> bool {
-        match decision.reason_name() {
+        match self.reason(decision).name {
             "PREEMPT_OFF" | "PREEMPT_PENDING" | "PREEMPT_IDLE_CURR" => true,
             "PREEMPT_IDLE" | "PREEMPT_BATCH" => !self.has(Feature::WAKEUP_PICK),
             _ => false,
@@ -203,7 +207,7 @@ impl Side<'_> {
         let policy = self.preempted(i64::from(asked), buddies, &charged.curr);
         let kernel = self.kernel.entity(&head.curr_after);
         let kernel = self.preempted(self.asked(), [head.after.next, head.after.last], &kernel);
-        Self::answer(decision.reason_text(), policy, kernel)
+        Self::answer(self.reason(&decision).text, policy, kernel)
     }
 
     fn preempted(&self, asked: i64, [next, last]: [i32; 2], curr: &Entity) -> Values {
@@ -243,7 +247,7 @@ impl Side<'_> {
         Some(Answer {
             kernel: Choice::Entity(self.head().result),
             policy: Choice::Entity(picked(&decision)),
-            reason: decision.reason_text(),
+            reason: self.reason(&decision).text,
         })
     }
 

@@ -11,6 +11,7 @@ use coreward_parity::{
     Balance, Host, Outcome, Placement, Record, RecordedCpu, RecordedDomain, RecordedGroup, RecordedMachine,
     Replay, States, Writer,
 };
+use coreward_policy::Code;
 
 pub(crate) const WF_TTWU: u32 = 8;
 pub(crate) const WF_FORK: u32 = 4;
@@ -210,7 +211,7 @@ pub(crate) fn balance(machine: &RecordedMachine, dst: usize, weight: u32, idle_t
 /// A replay with the policy of the machine's kernel.
 pub(crate) fn replay(machine: &RecordedMachine) -> Replay {
     let (profile, _) = machine.host.profile();
-    Replay::new(machine, machine.host.features(profile), machine.host.tunables()).unwrap()
+    Replay::new(machine, &machine.host.settings(Code::built_in(), profile)).unwrap()
 }
 
 /// The comparison of one placement.

@@ -14,6 +14,7 @@ pub const NUMA_NO_NODE: i32 = -1;
 pub const CAPACITY_SCALE: u32 = 1024;
 pub const NICE_0_WEIGHT: u32 = 1024;
 pub const FEATURE_WORDS: u32 = 2;
+pub const MAX_TUNABLES: usize = 32;
 pub const NR_DISTANCES: u32 = 5;
 pub const NR_MIGRATE_BREAK: u32 = 32;
 pub const DEFAULT_TICK_NS: u32 = 4000000;
@@ -565,7 +566,7 @@ pub struct Sys {
     pub pad: u32,
     pub nohz_next_balance: u64,
     pub features: [u64; 2usize],
-    pub tunable: [i64; 18usize],
+    pub tunable: [i64; 32usize],
     pub cpu: [Cpu; 1024usize],
     pub cpu_sd: [[CpuSd; 10usize]; 1024usize],
     pub smt_mask: [CpuMask; 1024usize],
@@ -578,7 +579,7 @@ pub struct Sys {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4497624usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4497736usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -595,15 +596,15 @@ const _: () = {
     ["Offset of field: Sys::nohz_next_balance"][::std::mem::offset_of!(Sys, nohz_next_balance) - 48usize];
     ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 56usize];
     ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 72usize];
-    ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 216usize];
-    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 254168usize];
-    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 909528usize];
-    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1040600usize];
-    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1089752usize];
-    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1466584usize];
-    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3891416usize];
-    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3907800usize];
-    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3973336usize];
+    ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 328usize];
+    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 254280usize];
+    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 909640usize];
+    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1040712usize];
+    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1089864usize];
+    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1466696usize];
+    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3891528usize];
+    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3907912usize];
+    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3973448usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;

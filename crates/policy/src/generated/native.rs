@@ -100,3 +100,239 @@ unsafe extern "C" {
         d: *mut QueueDecision,
     ) -> bool;
 }
+
+/// The entry points of a policy.
+pub struct Native {
+    pub cw_update_blocked_averages: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64) -> bool,
+    pub cw_track_init_task: unsafe extern "C" fn(p: *mut Task, cpu: i32),
+    pub cw_track_enqueue_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
+    pub cw_track_set_next_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
+    pub cw_track_task_tick: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
+    pub cw_track_put_prev_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64),
+    pub cw_track_dequeue_task:
+        unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64, running: bool) -> bool,
+    pub cw_track_sleep: unsafe extern "C" fn(sys: *const Sys, p: *mut Task, now: u64),
+    pub cw_track_delay_dequeue: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64),
+    pub cw_track_requeue_delayed: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64),
+    pub cw_track_detach_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task),
+    pub cw_track_set_task_cpu: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32),
+    pub cw_track_remove_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task),
+    pub cw_set_next_task_idle: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64),
+    pub cw_note_sync_wakeup: unsafe extern "C" fn(p: *mut Task, now: u64),
+    pub cw_process_init: unsafe extern "C" fn(sys: *const Sys, process: *mut Process, now: u64),
+    pub cw_account_mm_sched:
+        unsafe extern "C" fn(sys: *mut Sys, process: *mut Process, p: *mut Task, delta: u64, now: u64),
+    pub cw_process_tick: unsafe extern "C" fn(sys: *const Sys, process: *mut Process, now: u64) -> bool,
+    pub cw_task_cache_work:
+        unsafe extern "C" fn(sys: *mut Sys, process: *mut Process, p: *const Task, now: u64) -> bool,
+    pub cw_task_cache_cpu: unsafe extern "C" fn(p: *mut Task, process: *const Process),
+    pub cw_select_task_rq_fair:
+        unsafe extern "C" fn(sys: *mut Sys, w: *const Wakeup, d: *mut Decision) -> i32,
+    pub cw_update_avg_scan_cost: unsafe extern "C" fn(sys: *mut Sys, d: *const Decision, ns: u64),
+    pub cw_balance_begin: unsafe extern "C" fn(env: *mut Balance, cpu: i32, level: u32, idle: u32, now: u64),
+    pub cw_sched_balance_find_src:
+        unsafe extern "C" fn(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> i32,
+    pub cw_sched_balance_find_src_group:
+        unsafe extern "C" fn(sys: *mut Sys, env: *mut Balance, d: *mut Decision) -> u32,
+    pub cw_sched_balance_find_src_rq:
+        unsafe extern "C" fn(sys: *mut Sys, env: *const Balance, group: u32, d: *mut Decision) -> i32,
+    pub cw_detach_task: unsafe extern "C" fn(
+        sys: *mut Sys,
+        env: *mut Balance,
+        p: *const Task,
+        cpus_ptr: *const CpuMask,
+        running: bool,
+    ) -> Detach,
+    pub cw_lb_newidle:
+        unsafe extern "C" fn(sys: *mut Sys, lb: *mut Lb, cpu: i32, now: u64, random: u32) -> bool,
+    pub cw_lb_periodic: unsafe extern "C" fn(sys: *mut Sys, lb: *mut Lb, cpu: i32, idle: u32, now: u64),
+    pub cw_lb_next: unsafe extern "C" fn(sys: *mut Sys, lb: *mut Lb) -> LbStep,
+    pub cw_active_balance_begin: unsafe extern "C" fn(
+        sys: *mut Sys,
+        env: *mut Balance,
+        src_cpu: i32,
+        dst_cpu: i32,
+        for_llc: bool,
+        now: u64,
+    ) -> bool,
+    pub cw_active_balance_task: unsafe extern "C" fn(
+        sys: *mut Sys,
+        env: *mut Balance,
+        p: *const Task,
+        cpus_ptr: *const CpuMask,
+    ) -> bool,
+    pub cw_kick_ilb:
+        unsafe extern "C" fn(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask, now: u64) -> i32,
+    pub cw_fair_rq_init: unsafe extern "C" fn(cfs_rq: *mut FairRq),
+    pub cw_task_weight: unsafe extern "C" fn(nice: i32, idle: bool) -> u32,
+    pub cw_entity_order: unsafe extern "C" fn(sys: *const Sys, se: *const Entity) -> i64,
+    pub cw_avg_vruntime: unsafe extern "C" fn(cfs_rq: *const FairRq) -> i64,
+    pub cw_vruntime_eligible: unsafe extern "C" fn(cfs_rq: *const FairRq, vruntime: i64) -> bool,
+    pub cw_update_zero_vruntime: unsafe extern "C" fn(cfs_rq: *mut FairRq),
+    pub cw_update_min_vruntime: unsafe extern "C" fn(cfs_rq: *mut FairRq),
+    pub cw_update_curr: unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq, now: u64) -> bool,
+    pub cw_task_fork_fair: unsafe extern "C" fn(sys: *const Sys, cfs_rq: *const FairRq, se: *mut Entity),
+    pub cw_migrate_task_rq_fair:
+        unsafe extern "C" fn(sys: *const Sys, cfs_rq: *const FairRq, se: *mut Entity),
+    pub cw_enqueue_entity:
+        unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq, se: *mut Entity, why: u32),
+    pub cw_dequeue_entity: unsafe extern "C" fn(
+        sys: *const Sys,
+        cfs_rq: *mut FairRq,
+        se: *mut Entity,
+        sleep: bool,
+        may_delay: bool,
+    ) -> bool,
+    pub cw_requeue_delayed_entity:
+        unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq, se: *mut Entity) -> bool,
+    pub cw_reweight_entity:
+        unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq, se: *mut Entity, weight: u32),
+    pub cw_set_next_entity:
+        unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq, se: *const Entity, now: u64),
+    pub cw_put_prev_entity: unsafe extern "C" fn(cfs_rq: *mut FairRq, se: *mut Entity),
+    pub cw_entity_tick: unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq) -> bool,
+    pub cw_yield_task_fair: unsafe extern "C" fn(sys: *const Sys, cfs_rq: *mut FairRq),
+    pub cw_pick_next_entity: unsafe extern "C" fn(
+        sys: *const Sys,
+        cfs_rq: *const FairRq,
+        waiting: *const Waiting,
+        d: *mut QueueDecision,
+    ) -> i32,
+    pub cw_wakeup_preempt_fair: unsafe extern "C" fn(
+        sys: *const Sys,
+        cfs_rq: *mut FairRq,
+        pse: *const Entity,
+        waiting: *const Waiting,
+        wake_flags: u32,
+        pending: bool,
+        now: u64,
+        d: *mut QueueDecision,
+    ) -> bool,
+}
+
+impl Native {
+    /// Those of the policy that is linked.
+    pub const BUILT_IN: Native = Native {
+        cw_update_blocked_averages,
+        cw_track_init_task,
+        cw_track_enqueue_task,
+        cw_track_set_next_task,
+        cw_track_task_tick,
+        cw_track_put_prev_task,
+        cw_track_dequeue_task,
+        cw_track_sleep,
+        cw_track_delay_dequeue,
+        cw_track_requeue_delayed,
+        cw_track_detach_task,
+        cw_track_set_task_cpu,
+        cw_track_remove_task,
+        cw_set_next_task_idle,
+        cw_note_sync_wakeup,
+        cw_process_init,
+        cw_account_mm_sched,
+        cw_process_tick,
+        cw_task_cache_work,
+        cw_task_cache_cpu,
+        cw_select_task_rq_fair,
+        cw_update_avg_scan_cost,
+        cw_balance_begin,
+        cw_sched_balance_find_src,
+        cw_sched_balance_find_src_group,
+        cw_sched_balance_find_src_rq,
+        cw_detach_task,
+        cw_lb_newidle,
+        cw_lb_periodic,
+        cw_lb_next,
+        cw_active_balance_begin,
+        cw_active_balance_task,
+        cw_kick_ilb,
+        cw_fair_rq_init,
+        cw_task_weight,
+        cw_entity_order,
+        cw_avg_vruntime,
+        cw_vruntime_eligible,
+        cw_update_zero_vruntime,
+        cw_update_min_vruntime,
+        cw_update_curr,
+        cw_task_fork_fair,
+        cw_migrate_task_rq_fair,
+        cw_enqueue_entity,
+        cw_dequeue_entity,
+        cw_requeue_delayed_entity,
+        cw_reweight_entity,
+        cw_set_next_entity,
+        cw_put_prev_entity,
+        cw_entity_tick,
+        cw_yield_task_fair,
+        cw_pick_next_entity,
+        cw_wakeup_preempt_fair,
+    };
+
+    /// Those of a library.
+    ///
+    /// # Errors
+    /// One is missing.
+    ///
+    /// # Safety
+    /// They must have been compiled from `policy/native.h` with this layout.
+    pub unsafe fn of(library: &libloading::Library) -> Result<Native, libloading::Error> {
+        // SAFETY: the caller knows their types.
+        unsafe {
+            Ok(Native {
+                cw_update_blocked_averages: *library.get(b"cw_update_blocked_averages\0")?,
+                cw_track_init_task: *library.get(b"cw_track_init_task\0")?,
+                cw_track_enqueue_task: *library.get(b"cw_track_enqueue_task\0")?,
+                cw_track_set_next_task: *library.get(b"cw_track_set_next_task\0")?,
+                cw_track_task_tick: *library.get(b"cw_track_task_tick\0")?,
+                cw_track_put_prev_task: *library.get(b"cw_track_put_prev_task\0")?,
+                cw_track_dequeue_task: *library.get(b"cw_track_dequeue_task\0")?,
+                cw_track_sleep: *library.get(b"cw_track_sleep\0")?,
+                cw_track_delay_dequeue: *library.get(b"cw_track_delay_dequeue\0")?,
+                cw_track_requeue_delayed: *library.get(b"cw_track_requeue_delayed\0")?,
+                cw_track_detach_task: *library.get(b"cw_track_detach_task\0")?,
+                cw_track_set_task_cpu: *library.get(b"cw_track_set_task_cpu\0")?,
+                cw_track_remove_task: *library.get(b"cw_track_remove_task\0")?,
+                cw_set_next_task_idle: *library.get(b"cw_set_next_task_idle\0")?,
+                cw_note_sync_wakeup: *library.get(b"cw_note_sync_wakeup\0")?,
+                cw_process_init: *library.get(b"cw_process_init\0")?,
+                cw_account_mm_sched: *library.get(b"cw_account_mm_sched\0")?,
+                cw_process_tick: *library.get(b"cw_process_tick\0")?,
+                cw_task_cache_work: *library.get(b"cw_task_cache_work\0")?,
+                cw_task_cache_cpu: *library.get(b"cw_task_cache_cpu\0")?,
+                cw_select_task_rq_fair: *library.get(b"cw_select_task_rq_fair\0")?,
+                cw_update_avg_scan_cost: *library.get(b"cw_update_avg_scan_cost\0")?,
+                cw_balance_begin: *library.get(b"cw_balance_begin\0")?,
+                cw_sched_balance_find_src: *library.get(b"cw_sched_balance_find_src\0")?,
+                cw_sched_balance_find_src_group: *library.get(b"cw_sched_balance_find_src_group\0")?,
+                cw_sched_balance_find_src_rq: *library.get(b"cw_sched_balance_find_src_rq\0")?,
+                cw_detach_task: *library.get(b"cw_detach_task\0")?,
+                cw_lb_newidle: *library.get(b"cw_lb_newidle\0")?,
+                cw_lb_periodic: *library.get(b"cw_lb_periodic\0")?,
+                cw_lb_next: *library.get(b"cw_lb_next\0")?,
+                cw_active_balance_begin: *library.get(b"cw_active_balance_begin\0")?,
+                cw_active_balance_task: *library.get(b"cw_active_balance_task\0")?,
+                cw_kick_ilb: *library.get(b"cw_kick_ilb\0")?,
+                cw_fair_rq_init: *library.get(b"cw_fair_rq_init\0")?,
+                cw_task_weight: *library.get(b"cw_task_weight\0")?,
+                cw_entity_order: *library.get(b"cw_entity_order\0")?,
+                cw_avg_vruntime: *library.get(b"cw_avg_vruntime\0")?,
+                cw_vruntime_eligible: *library.get(b"cw_vruntime_eligible\0")?,
+                cw_update_zero_vruntime: *library.get(b"cw_update_zero_vruntime\0")?,
+                cw_update_min_vruntime: *library.get(b"cw_update_min_vruntime\0")?,
+                cw_update_curr: *library.get(b"cw_update_curr\0")?,
+                cw_task_fork_fair: *library.get(b"cw_task_fork_fair\0")?,
+                cw_migrate_task_rq_fair: *library.get(b"cw_migrate_task_rq_fair\0")?,
+                cw_enqueue_entity: *library.get(b"cw_enqueue_entity\0")?,
+                cw_dequeue_entity: *library.get(b"cw_dequeue_entity\0")?,
+                cw_requeue_delayed_entity: *library.get(b"cw_requeue_delayed_entity\0")?,
+                cw_reweight_entity: *library.get(b"cw_reweight_entity\0")?,
+                cw_set_next_entity: *library.get(b"cw_set_next_entity\0")?,
+                cw_put_prev_entity: *library.get(b"cw_put_prev_entity\0")?,
+                cw_entity_tick: *library.get(b"cw_entity_tick\0")?,
+                cw_yield_task_fair: *library.get(b"cw_yield_task_fair\0")?,
+                cw_pick_next_entity: *library.get(b"cw_pick_next_entity\0")?,
+                cw_wakeup_preempt_fair: *library.get(b"cw_wakeup_preempt_fair\0")?,
+            })
+        }
+    }
+}

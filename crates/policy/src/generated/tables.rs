@@ -837,9 +837,6 @@ pub const TUNABLES: &[TunableInfo] = &[
     },
 ];
 
-/// How many tunables there are.
-pub const NR_TUNABLES: usize = 18;
-
 /// The names of the profiles, oldest kernel first.
 pub const PROFILES: [&str; 9] = [
     "linux-4.8",
