@@ -79,15 +79,19 @@ fn table_of_functions(blocks: &[&Item]) -> String {
     )
 }
 
-fn builder(policy: &Path, seen: &Rc<Names>) -> Builder {
-    // names that bindgen takes for Rust's own types, instead of types.h's
+/// Names that bindgen takes for Rust's own types, in place of the headers'.
+pub(crate) fn fixed_size_types() -> impl Iterator<Item = String> {
     let types = ["8", "16", "32", "64"]
         .map(|bits| [format!("-Du{bits}=uint{bits}_t"), format!("-Ds{bits}=int{bits}_t")]);
+    types.into_iter().flatten()
+}
+
+fn builder(policy: &Path, seen: &Rc<Names>) -> Builder {
     bindgen::builder()
         .header(policy.join("native.h").display().to_string())
         .clang_arg(format!("-I{}", policy.display()))
         .clang_args(["-std=c11", "-D__VMLINUX_H__", "-include", "stdint.h", "-include", "stdbool.h"])
-        .clang_args(types.iter().flatten())
+        .clang_args(fixed_size_types())
         // with what they take
         .allowlist_function("cw_.*")
         // enums whose members are values of integer fields
@@ -184,7 +188,7 @@ impl ParseCallbacks for Callbacks {
 }
 
 /// `CamelCase` of `snake_case` or `UPPER_CASE`.
-fn camel_case(name: &str) -> String {
+pub(crate) fn camel_case(name: &str) -> String {
     let word = |word: &str| {
         let (first, rest) = word.split_at(usize::from(!word.is_empty()));
         first.to_uppercase() + &rest.to_lowercase()

@@ -14,23 +14,27 @@ const TABLES: [&str; 4] = ["CW_NR_FEATURES", "CW_NR_TUNABLES", "CW_NR_REASONS", 
 
 /// A C file that only compiles if each structure has the size, and each field the offset and type,
 /// and each constant the value that bindgen saw.
-pub(crate) fn assertions(headers: &Headers) -> Result<String> {
+pub(crate) fn assertions(header: &str, headers: &Headers) -> Result<String> {
     let mut out = format!(
         "/* SPDX-License-Identifier: GPL-2.0-only */\n\
          /*\n * {GENERATED}\n *\n\
          \x20* The layout that the Rust side relies on: a structure or constant that changes\n\
          \x20* without it does not compile.\n */\n\
-         #include \"native.h\"\n\n\
+         #include \"{header}\"\n\n\
          #define SIZE(type, size) \\\n\
          \t_Static_assert(sizeof(type) == size, #type \": make bindings\");\n\
          #define FIELD(type, name, of, offset) \\\n\
          \t_Static_assert(__builtin_offsetof(type, name) == offset && \\\n\
          \t\t       __builtin_types_compatible_p(__typeof__(((type *)0)->name), __typeof__(of)), \\\n\
          \t\t       #type \".\" #name \": make bindings\");\n\
-         #define VALUE(name, value) _Static_assert(name == value, #name \": make bindings\");\n\
-         /* of a table; crates/policy/src/directory.c lets a directory append to it */\n\
-         #ifndef COUNT\n#define COUNT VALUE\n#endif\n\n"
+         #define VALUE(name, value) _Static_assert(name == value, #name \": make bindings\");\n"
     );
+    let is_table = |name: &str| TABLES.contains(&name);
+    if headers.constants.iter().any(|(name, _)| is_table(name)) {
+        out += "/* of a table; crates/policy/src/directory.c lets a directory append to it */\n\
+                #ifndef COUNT\n#define COUNT VALUE\n#endif\n";
+    }
+    out.push('\n');
     let file = syn::parse_file(&headers.layout)?;
     let asserted = asserted(&file);
     for item in &file.items {
@@ -39,8 +43,7 @@ pub(crate) fn assertions(headers: &Headers) -> Result<String> {
         }
     }
     for (name, value) in &headers.constants {
-        let table = TABLES.contains(&name.as_str());
-        writeln!(out, "{}({name}, {value})", if table { "COUNT" } else { "VALUE" })?;
+        writeln!(out, "{}({name}, {value})", if is_table(name) { "COUNT" } else { "VALUE" })?;
     }
     Ok(out)
 }
@@ -100,6 +103,7 @@ fn c_type(headers: &Headers, rust: &Type) -> Result<String> {
             "bool" => "bool".to_owned(),
             name @ ("u8" | "u16" | "u32" | "u64") => name.to_owned(),
             name @ ("i8" | "i16" | "i32" | "i64") => name.replace('i', "s"),
+            name if name.ends_with("c_char") => "char".to_owned(),
             name => tag(headers, name)?,
         },
     })

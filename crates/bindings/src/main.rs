@@ -1,7 +1,9 @@
 //! `make bindings`: writes `crates/policy/src/generated/` from the headers and `.def` files of
-//! `policy/`, and `crates/live/src/counters.rs` from `bpf/live/stats.def`. With `--check` it writes
+//! `policy/`, `crates/parity/src/format/` from `bpf/record/capture.h`, and `crates/live/src/counters.rs` from
+//! `bpf/live/stats.def`. With `--check` it writes
 //! nothing, and fails if the existing files differ from what it would write.
 
+mod capture;
 mod headers;
 mod layout;
 mod tables;
@@ -43,15 +45,18 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Name and text of each file.
-fn generate(root: &Path) -> Result<[(&'static str, String); 5]> {
+fn generate(root: &Path) -> Result<[(&'static str, String); 7]> {
     let policy = root.join("policy");
     let seen = headers::bind(&policy)?;
+    let capture = capture::bind(root)?;
     let rust = |text: &str| rustfmt(root, &format!("//! {GENERATED}\n\n{text}"));
     Ok([
         ("crates/policy/src/generated/layout.rs", rust(&seen.layout)?),
         ("crates/policy/src/generated/native.rs", rust(&seen.functions)?),
         ("crates/policy/src/generated/tables.rs", rust(&tables::from_defs(&policy, &seen)?)?),
-        ("crates/policy/src/generated/layout.c", layout::assertions(&seen)?),
+        ("crates/policy/src/generated/layout.c", layout::assertions("native.h", &seen)?),
+        ("crates/parity/src/format/generated.rs", rust(&format!("use super::Field;\n\n{}", capture.rust))?),
+        ("crates/parity/src/format/layout.c", layout::assertions("capture.h", &capture.headers)?),
         ("crates/live/src/counters.rs", rust(&tables::counters(&root.join("bpf/live/stats.def"))?)?),
     ])
 }
