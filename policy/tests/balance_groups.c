@@ -286,6 +286,12 @@ static void test_smt_balance(void)
 	sys.group[sys.cpu_sd[0][1].local_group].flags = 0;
 	find(0, 1, CW_NEWLY_IDLE);
 	EXPECT_PULL(2, TASK, 1);
+	/* Where tasks are spread over cores, one task more is not enough, either. */
+	SYS_BALANCE(8, SPREAD_SMT(2), LEVEL_MC(8));
+	make_tasks_on(1, 3, 1, 1024, 512, 512);
+	find(0, 1, CW_NEWLY_IDLE);
+	CHECK_EQ(env.sds.busiest_stat.group_type, group_smt_balance);
+	EXPECT_BALANCED();
 
 	/* One task on its core is not worth moving. */
 	SYS_BALANCE(8, LEVEL_SMT(2), LEVEL_MC(8));

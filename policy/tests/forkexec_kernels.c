@@ -182,6 +182,11 @@ static void test_imb_numa_nr(void)
 	sys.domain[2].imb_numa_nr = 8; /* what it does not have says nothing */
 	place();
 	EXPECT(d, 4, SLOW_PATH);
+	/* all are in use, but the node has capacity to spare */
+	for (s32 cpu = 0; cpu < 4; cpu++)
+		make_busy(cpu, 100, 100);
+	place();
+	EXPECT(d, 4, SLOW_PATH);
 	/* within a node idle CPUs count */
 	make_idle(2);
 	sys.domain[2].flags &= ~(u32)SD_NUMA;

@@ -335,6 +335,11 @@ static void test_delayed(void)
 	/* not if it ends */
 	CHECK(dequeue_entity(&sys, &rq, &rq.curr, true, false));
 	rq.curr.flags |= CW_SE_ON_RQ;
+	/* nor if it owes nothing */
+	rq.curr.vruntime = 0;
+	CHECK(dequeue_entity(&sys, &rq, &rq.curr, true, true));
+	rq.curr.flags |= CW_SE_ON_RQ;
+	rq.curr.vruntime = 600;
 	CHECK(!dequeue_entity(&sys, &rq, &rq.curr, true, true));
 	CHECK_EQ(rq.curr.flags, CW_SE_ON_RQ | CW_SE_DELAYED);
 	put_prev_entity(&rq, &se);
