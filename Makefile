@@ -13,7 +13,7 @@
 # make effects: measures how features and tunables change migrations on a running kernel.
 # make kernels: tests on which of Debian's kernels coreward's scheduler loads.
 # make fidelity: compares published figures with simulated ones, with ablations, and writes docs/fidelity.md.
-# make mutants: makes small changes to the policy, each of which its tests have to detect.
+# make mutants: makes small changes to the policy, each of which its tests have to detect. With CAPTURES=DIR it also tells which the gates of make parity detect.
 # make fuzz: feeds arbitrary input to every reader for FUZZ_SECONDS (600).
 # Each target first makes sure that the tools it needs are installed (scripts/setup.sh).
 
@@ -100,7 +100,7 @@ fidelity:
 
 mutants:
 	@sh scripts/setup.sh build
-	python3 scripts/mutants.py
+	python3 scripts/mutants.py $(if $(CAPTURES),--captures $(CAPTURES))
 
 # The seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 600
