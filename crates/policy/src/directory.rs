@@ -1,7 +1,7 @@
 //! A policy of the user's own: a directory with headers and tables of `policy/` that were changed. What it
 //! does not have is coreward's. The C compiler makes a library of it, which is kept and loaded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_char};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -60,8 +60,10 @@ impl Tree {
             FILES.iter().map(|&(n, text)| (n.to_owned(), text.to_owned())).collect();
         let built_in = files.clone();
         let folders = FILES.iter().map(|(name, _)| name.rsplit_once('/').map_or("", |(folder, _)| folder));
+        let folders: BTreeSet<&str> = folders.collect();
+        has_no_other(directory, &folders)?;
         let mut found = 0;
-        for folder in folders.collect::<std::collections::BTreeSet<_>>() {
+        for folder in folders {
             for name in names(&directory.join(folder), folder)? {
                 let path = directory.join(&name);
                 let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -177,6 +179,24 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// A header in a folder with another name would be overlooked.
+fn has_no_other(directory: &Path, folders: &BTreeSet<&str>) -> Result<(), String> {
+    let entries = fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        let name = entry.file_name();
+        let known = name.to_str().is_some_and(|name| folders.contains(name));
+        if !known && !names(&entry.path(), "")?.is_empty() {
+            let allowed: Vec<_> = folders.iter().filter(|folder| !folder.is_empty()).copied().collect();
+            return Err(format!(
+                "{}: the policy has no such folder, allowed are {}",
+                entry.path().display(),
+                allowed.join(", ")
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Paths of the policy's files in one folder; none if the folder does not exist.
@@ -474,6 +494,13 @@ mod tests {
             message(empty.path())
                 .ends_with(": it has no header or .def file of a policy (coreward policy new writes some)")
         );
+        let wrong = changed(&[("util.h", "", "")]);
+        fs::create_dir(wrong.path().join("wake")).unwrap();
+        assert!(Tree::of(wrong.path()).is_ok());
+        fs::write(wrong.path().join("wake/wakeup.h"), "").unwrap();
+        assert!(message(wrong.path()).ends_with(
+            "/wake: the policy has no such folder, allowed are balance, queue, tests, track, wakeup"
+        ));
         let file = empty.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(message(&file).ends_with(": it is not a directory"));
