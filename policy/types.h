@@ -359,7 +359,7 @@ struct cw_sys {
 	u32 max_cpu_capacity; /* capacity_orig of the biggest CPU */
 	u32 smt_threads; /* CPUs of a core; 0 stands for 1 */
 	u32 balance_running; /* some CPU balances a domain with SD_SERIALIZE */
-	u32 pad;
+	u32 sched_cache_present; /* some LLC has several CPUs, and a domain of its CPUs contains others */
 	u64 nohz_next_balance; /* the tick from which an idle CPU may be asked to balance: nohz.next_balance */
 	u64 features[CW_FEATURE_WORDS]; /* bit i of all: enum cw_feature */
 	s64 tunable[CW_MAX_TUNABLES]; /* in the order of enum cw_tunable */
@@ -377,6 +377,15 @@ struct cw_sys {
 static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)
 {
 	return sys->features[f / 64] >> f % 64 & 1;
+}
+
+/*
+ * Do tasks prefer the LLC of their process? 7.3 asks for a partition with a second LLC, and
+ * for LLCs of more than one CPU (sched_cache_set()).
+ */
+static inline bool sched_cache_enabled(const struct cw_sys *sys)
+{
+	return sys->sched_cache_present && sched_feat(sys, CW_FEAT_SCHED_CACHE);
 }
 
 static inline s64 tunable(const struct cw_sys *sys, enum cw_tunable t)

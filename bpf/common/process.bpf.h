@@ -16,7 +16,7 @@
 static inline bool cache_aware(void)
 {
 	return sys.nr_llcs > 1 &&
-	       (sched_feat(&sys, CW_FEAT_SCHED_CACHE) || sched_feat(&sys, CW_FEAT_CACHE_AWARE_WAKEUP) ||
+	       (sched_cache_enabled(&sys) || sched_feat(&sys, CW_FEAT_CACHE_AWARE_WAKEUP) ||
 		sched_feat(&sys, CW_FEAT_CACHE_AWARE_HOT));
 }
 

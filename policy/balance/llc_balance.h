@@ -63,7 +63,7 @@ static inline bool llc_balance(struct cw_sys *sys, const struct cw_balance *env,
 {
 	const struct cw_domain *sd = env_domain(sys, env);
 
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || sd->flags & SD_SHARE_LLC)
+	if (!sched_cache_enabled(sys) || sd->flags & SD_SHARE_LLC)
 		return false;
 	/* A CPU that the tasks fit, or that all tasks prefer, has priority. */
 	if ((sd->flags & SD_ASYM_CPUCAPACITY && sgs->group_misfit_task_load) ||
@@ -85,7 +85,7 @@ static inline void record_sg_llc_stats(struct cw_sys *sys, const struct cw_balan
 {
 	struct cw_llc *llc = llc_of(sys, cpumask_first(sys, &group->span));
 
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || env->idle == CW_NEWLY_IDLE)
+	if (!sched_cache_enabled(sys) || env->idle == CW_NEWLY_IDLE)
 		return;
 	if (!env->level || env->dst_cpu != env->this_cpu || llc->domain == CW_NONE)
 		return;
@@ -99,7 +99,7 @@ static inline void record_sg_llc_stats(struct cw_sys *sys, const struct cw_balan
 static inline bool migrate_llc_task_wrong_dst(struct cw_sys *sys, const struct cw_balance *env,
 					      const struct cw_task *p)
 {
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) ||
+	if (!sched_cache_enabled(sys) ||
 	    (env->migration_type != CW_MIGRATE_LLC_TASK && !(env->flags & LBF_ACTIVE_LB_LLC)))
 		return false;
 	return !(p->flags & CW_TASK_PREFERRED_LLC) ||
@@ -140,7 +140,7 @@ static inline enum cw_llc_mig can_migrate_llc_task(struct cw_sys *sys, const str
 static inline bool migrate_degrades_llc(struct cw_sys *sys, const struct cw_balance *env,
 					const struct cw_task *p)
 {
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE))
+	if (!sched_cache_enabled(sys))
 		return false;
 	if (env_sd(sys, env)->nr_balance_failed >= env_domain(sys, env)->cache_nice_tries + 1)
 		return false;
@@ -156,7 +156,7 @@ static inline bool alb_break_llc(struct cw_sys *sys, const struct cw_balance *en
 {
 	const struct cw_cpu *src = cpu_rq(sys, env->src_cpu);
 
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) ||
+	if (!sched_cache_enabled(sys) ||
 	    cpus_share_cache(sys, env->src_cpu, env->dst_cpu))
 		return false;
 	if (!src->nr_pref_llc_running || src->nr_pref_llc_running != lb_nr_running(sys, src))

@@ -278,6 +278,21 @@ static void test_sum(void)
 	CHECK_EQ(find_llc(9 * ms), 0);
 }
 
+/* SCHED_CACHE needs an LLC of several CPUs in a domain that has others. */
+static void test_enabled(void)
+{
+	SYS_LEVELS(8, LEVEL_MC(8));
+	set_feature(CW_FEAT_SCHED_CACHE, true);
+	CHECK(!sched_cache_enabled(&sys));
+	SYS_LEVELS(8, LEVEL_MC(4), LEVEL_PKG(8));
+	CHECK(!sched_cache_enabled(&sys));
+	set_feature(CW_FEAT_SCHED_CACHE, true);
+	CHECK(sched_cache_enabled(&sys));
+	SYS_LEVELS(8, LEVEL_MC(1), LEVEL_PKG(8));
+	set_feature(CW_FEAT_SCHED_CACHE, true);
+	CHECK(!sched_cache_enabled(&sys));
+}
+
 static void test_task(void)
 {
 	struct cw_task p = { .flags = CW_TASK_SCHED_IDLE };
@@ -306,6 +321,7 @@ int main(void)
 	test_tolerance();
 	test_running_avg();
 	test_sum();
+	test_enabled();
 	test_task();
 	return test_report("process");
 }

@@ -251,6 +251,9 @@ static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_le
 			sys.cluster_present = 1;
 		if (levels[l].flags & SD_ASYM_CPUCAPACITY)
 			sys.asym_present = 1;
+		if (l && levels[l - 1].flags & SD_SHARE_LLC && !(levels[l].flags & SD_SHARE_LLC) &&
+		    levels[l - 1].size > 1 && levels[l].size > levels[l - 1].size)
+			sys.sched_cache_present = 1;
 		for (first = 0; first < nr_cpus; first += levels[l].size)
 			build_block(levels, l, (s32)first, domains++, &groups);
 	}

@@ -198,6 +198,8 @@ static void test_preferred_llc(void)
 
 	begin();
 	set_feature(CW_FEAT_SCHED_CACHE, true);
+	/* caches of one CPU do not enable it, but others of the machine may */
+	sys.sched_cache_present = 1;
 	process_init(&sys, &process, START);
 	process.nr_threads = 2;
 	process.footprint = 0;

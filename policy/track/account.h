@@ -64,7 +64,7 @@ CW_GLOBAL bool note_pref_dst_llc(struct cw_sys *sys CW_NONNULL, s32 dst, u32 lev
 	u32 llc = cpu_rq(sys, dst)->llc;
 	s32 cpu;
 
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || !sd || sd->flags & SD_SHARE_LLC ||
+	if (!sched_cache_enabled(sys) || !sd || sd->flags & SD_SHARE_LLC ||
 	    llc >= CW_MAX_PREF_LLCS)
 		return false;
 	for_each_cpu(sys, cpu, &sd->span)

@@ -80,7 +80,7 @@ static inline bool exceeds_llc(struct cw_sys *sys, const struct cw_process *proc
 
 	if (process->nr_threads <= 1)
 		return true;
-	if (!sched_feat(sys, CW_FEAT_SCHED_CACHE) || tolerance >= 100)
+	if (!sched_cache_enabled(sys) || tolerance >= 100)
 		return false;
 	return process->nr_running_avg * threads * 5 >= tolerance * llc->weight * 4 ||
 	       process->footprint > caches * llc->bytes;
@@ -149,7 +149,7 @@ CW_GLOBAL u64 llc_occupancy(struct cw_sys *sys CW_NONNULL, struct cw_process *pr
 			*most = cpu;
 		}
 	}
-	if (sched_feat(sys, CW_FEAT_SCHED_CACHE))
+	if (sched_cache_enabled(sys))
 		return sum;
 	return llc->weight ? sum / llc->weight : 0;
 }
@@ -204,7 +204,7 @@ static inline bool process_find_llc(struct cw_sys *sys, struct cw_process *proce
 			preferred = occupancy;
 	}
 	enough = (u64)tunable(sys, CW_TUNE_llc_min_occupancy) << (CW_OCCUPANCY_SHIFT - 10);
-	if (sched_feat(sys, CW_FEAT_SCHED_CACHE))
+	if (sched_cache_enabled(sys))
 		enough = 0;
 	if (best < enough)
 		process->cache_cpu = -1;

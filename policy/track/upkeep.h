@@ -306,7 +306,7 @@ CW_GLOBAL bool account_mm_sched(struct cw_sys *sys CW_NONNULL, struct cw_process
 				struct cw_task *p CW_NONNULL, u64 delta, u64 now)
 {
 	account_process(sys, process, p->cpu, delta, now);
-	if (sched_feat(sys, CW_FEAT_SCHED_CACHE))
+	if (sched_cache_enabled(sys))
 		set_preferred_llc(sys, p, process->cache_cpu);
 	return true;
 }

@@ -25,8 +25,9 @@ pub(crate) struct Processes {
 impl Processes {
     /// None if no feature of `sys` looks at what processes prefer.
     pub(crate) fn new(sys: &System, machine: &Machine) -> Option<Box<Self>> {
-        let features = [Feature::SCHED_CACHE, Feature::CACHE_AWARE_WAKEUP, Feature::CACHE_AWARE_HOT];
-        features.iter().any(|f| sys.sched_feat(*f)).then(|| {
+        let features = [Feature::CACHE_AWARE_WAKEUP, Feature::CACHE_AWARE_HOT];
+        let asked = sys.sched_cache_enabled() || features.iter().any(|f| sys.sched_feat(*f));
+        asked.then(|| {
             Box::new(Processes {
                 list: Vec::new(),
                 written_by: (0..machine.nr_cpus()).collect(),
@@ -134,7 +135,7 @@ impl Simulation<'_> {
     /// other, because it takes a lock for each.
     fn charge_llc_search(&mut self, cpu: usize) {
         let Some(processes) = &mut self.processes else { return };
-        let curr_lines = if self.sys.sched_feat(Feature::SCHED_CACHE) { CURR_LINES } else { 0 };
+        let curr_lines = if self.sys.sched_cache_enabled() { CURR_LINES } else { 0 };
         let mut stall = 0;
         for (of, writer) in processes.written_by.iter_mut().enumerate() {
             let llc = self.sys.cpu[of].llc as usize;

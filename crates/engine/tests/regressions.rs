@@ -3,6 +3,7 @@
 mod support;
 
 use coreward_engine::Leaving;
+use coreward_metrics::Metric;
 use coreward_workload::Op;
 use support::{Event, MS, Setup, hackbench, program, run, spawn, spinners, uneven, workload};
 
@@ -17,6 +18,21 @@ fn a_refill_longer_than_a_tick_comes_to_an_end() {
     s.workload.footprint.private_bytes = 256 << 10;
     s.settings.limit_ns = 10_000 * MS;
     assert!(s.try_run().is_ok());
+}
+
+/// With one LLC for all CPUs, SCHED_CACHE kept a waiting task off the idle CPU of another cluster, since it was already
+/// in the LLC that its process prefers. Linux switches SCHED_CACHE off there (sched_cache_set()).
+#[test]
+fn preferred_caches_do_not_keep_a_cpu_idle_where_there_is_only_one() {
+    let mut s = Setup::new("4c", spinners(5, 400 * MS)).profile("linux-7.3");
+    for (cpu, place) in s.machine.cpus.iter_mut().enumerate() {
+        place.cluster = Some(cpu / 2);
+        place.capacity = if cpu % 2 == 0 { 1024 } else { 512 };
+    }
+    let idle_s = |s: &Setup| s.clone().run().get(Metric::idle_while_waiting_s);
+    let without = idle_s(&s.clone().feature("SCHED_CACHE", false));
+    assert_eq!(idle_s(&s), without);
+    assert!(without < 0.1, "{without}");
 }
 
 /// Active balance takes a running task off its CPU without a switch that an observer (a trace file) sees.

@@ -153,7 +153,7 @@ fn balance_reads(machine: &RecordedMachine, state: &State, domain: &RecordedDoma
     let counted = if state.sys.sched_feat(Feature::LB_RUNNABLE) { RUNNABLE } else { QUEUED };
     let misfit = if flags & sd::ASYM_CPUCAPACITY != 0 { MISFIT } else { 0 };
     let numa = if flags & sd::NUMA != 0 { NUMA } else { 0 };
-    let cache = if state.sys.sched_feat(Feature::SCHED_CACHE) { PREF_LLC } else { 0 };
+    let cache = if state.sys.sched_cache_enabled() { PREF_LLC } else { 0 };
     IDLE | AVERAGES | CAPACITY | counted | misfit | numa | cache
 }
 

@@ -162,6 +162,10 @@ impl State {
         if flags & sd::SHARE_LLC != 0 {
             let llc = self.sys.cpu[cpu].llc as usize;
             (self.sys.llc[llc].domain, self.sys.llc[llc].weight) = (domain, weight);
+        } else {
+            // domains come from the lowest to the highest
+            let llc = self.sys.llc[self.sys.cpu[cpu].llc as usize];
+            self.sys.sched_cache_present |= u32::from(llc.weight > 1 && weight > llc.weight);
         }
         if flags & sd::ASYM_CPUCAPACITY_FULL != 0 && self.sys.cpu[cpu].asym_sd == NONE {
             self.sys.cpu[cpu].asym_sd = domain;

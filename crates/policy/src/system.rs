@@ -361,6 +361,11 @@ impl System {
         self.sys.features[bit / 64] >> (bit % 64) & 1 == 1
     }
 
+    /// Do tasks prefer the LLC of their process? Not where there is only one.
+    pub fn sched_cache_enabled(&self) -> bool {
+        self.sched_cache_present != 0 && self.sched_feat(Feature::SCHED_CACHE)
+    }
+
     /// The value of a tunable.
     pub fn tunable(&self, tunable: Tunable) -> i64 {
         self.sys.tunable[tunable as usize]

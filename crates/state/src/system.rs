@@ -200,6 +200,7 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     rq.avg_idle = 2 * cost;
     rq.max_idle_balance_cost = cost;
     rq.idle_stamp = 0;
+    let mut llc_weight = 0;
     for (level, &domain) in topology.cpu_domains[cpu].iter().enumerate() {
         let d = &topology.domains[domain];
         sys.cpu_sd[cpu][level] = CpuSd {
@@ -215,6 +216,8 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
         if d.flags.contains(SdFlags::SHARE_LLC) {
             let llc = sys.cpu[cpu].llc as usize;
             sys.llc[llc].domain = domain as u32;
+            llc_weight = d.span.len();
+        } else if llc_weight > 1 && d.span.len() > llc_weight {
         }
         if d.flags.contains(SdFlags::CLUSTER) {
             sys.cluster_present = 1;

@@ -563,7 +563,7 @@ pub struct Sys {
     pub max_cpu_capacity: u32,
     pub smt_threads: u32,
     pub balance_running: u32,
-    pub pad: u32,
+    pub sched_cache_present: u32,
     pub nohz_next_balance: u64,
     pub features: [u64; 2usize],
     pub tunable: [i64; 32usize],
@@ -592,7 +592,7 @@ const _: () = {
     ["Offset of field: Sys::max_cpu_capacity"][::std::mem::offset_of!(Sys, max_cpu_capacity) - 32usize];
     ["Offset of field: Sys::smt_threads"][::std::mem::offset_of!(Sys, smt_threads) - 36usize];
     ["Offset of field: Sys::balance_running"][::std::mem::offset_of!(Sys, balance_running) - 40usize];
-    ["Offset of field: Sys::pad"][::std::mem::offset_of!(Sys, pad) - 44usize];
+    ["Offset of field: Sys::sched_cache_present"][::std::mem::offset_of!(Sys, sched_cache_present) - 44usize];
     ["Offset of field: Sys::nohz_next_balance"][::std::mem::offset_of!(Sys, nohz_next_balance) - 48usize];
     ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 56usize];
     ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 72usize];
