@@ -123,6 +123,6 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
 
 /// The files and directories that a machine and workloads are read from.
 pub(crate) fn inputs<'a>(machine: &'a str, workloads: impl IntoIterator<Item = &'a str>) -> Vec<PathBuf> {
-    let of_workloads = workloads.into_iter().filter_map(coreward_workload::path);
+    let of_workloads = workloads.into_iter().flat_map(coreward_workload::paths);
     Machine::path(machine).into_iter().chain(of_workloads).map(PathBuf::from).collect()
 }

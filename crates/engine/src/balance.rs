@@ -152,7 +152,7 @@ impl Simulation<'_> {
             self.note_queue_state(task, src);
             let t = &self.tasks[task as usize];
             let running = self.cpus[src].curr == Some(task);
-            match self.sys.offer_task(env, &t.policy, &self.cpus_allowed, running) {
+            match self.sys.offer_task(env, &t.policy, &self.masks[t.allowed], running) {
                 Detach::Take => {
                     self.detach_task(task, src, by);
                     moved.push(task);
@@ -187,7 +187,7 @@ impl Simulation<'_> {
     }
 
     /// Takes a waiting task off `src`'s queue.
-    fn detach_task(&mut self, task: u32, src: usize, by: usize) {
+    pub(crate) fn detach_task(&mut self, task: u32, src: usize, by: usize) {
         self.charge_work(by, self.costs.detach_task_ns);
         self.account_dequeue(src, task, false, by);
         self.dequeue_waiting(src, task, false);
@@ -196,7 +196,7 @@ impl Simulation<'_> {
     }
 
     /// Puts a task that was detached on `dst`'s queue.
-    fn attach_task(&mut self, task: u32, dst: usize, by: usize) {
+    pub(crate) fn attach_task(&mut self, task: u32, dst: usize, by: usize) {
         let src = self.tasks[task as usize].cpu();
         self.count_migration(task, src, dst, by);
         let (delayed, queued) = {
@@ -234,8 +234,8 @@ impl Simulation<'_> {
             return false;
         }
         self.note_cache_cpu(task);
-        let p = &self.tasks[task as usize].policy;
-        if !self.sys.active_balance_task(&mut env, p, &self.cpus_allowed) {
+        let t = &self.tasks[task as usize];
+        if !self.sys.active_balance_task(&mut env, &t.policy, &self.masks[t.allowed]) {
             return false;
         }
         // the stopper preempts the task, so it can be detached like a waiting one

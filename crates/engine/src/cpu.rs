@@ -32,6 +32,8 @@ pub(crate) struct Cpu {
     /// The task that it switches away from, and when that task will have left it (on_cpu).
     pub(crate) leaving: Option<u32>,
     pub(crate) left_at: u64,
+    /// The CPU that the last task went to which could not stay here.
+    pub(crate) distributed: usize,
     pub(crate) need_resched: bool,
     /// This CPU is to balance for the idle ones.
     pub(crate) nohz_kicked: bool,
@@ -64,6 +66,7 @@ impl Cpu {
             wakelist: Vec::new(),
             leaving: None,
             left_at: 0,
+            distributed: 0,
             need_resched: false,
             nohz_kicked: false,
             tick_at: NEVER,

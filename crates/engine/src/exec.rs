@@ -74,9 +74,17 @@ impl Simulation<'_> {
                 let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
                 self.jittered(entry + ns)
             }
-            Op::Sleep { .. } | Op::Poll { .. } | Op::Close { .. } | Op::Yield | Op::WaitChildren => {
-                self.jittered(entry)
+            Op::Memset { bytes } => {
+                let ns = u128::from(bytes) * u128::from(self.costs.copy_ns_per_kib) / 1024;
+                self.jittered(ns as u64)
             }
+            Op::Sleep { .. }
+            | Op::Poll { .. }
+            | Op::Close { .. }
+            | Op::Yield
+            | Op::Syscall
+            | Op::SetAffinity { .. }
+            | Op::WaitChildren => self.jittered(entry),
             Op::MarkStart | Op::MarkEnd => Work::default(),
             op => self.sync_work(cpu, task, op, entry),
         }
@@ -156,7 +164,8 @@ impl Simulation<'_> {
             return self.transfer(cpu, id, message);
         }
         match op {
-            Op::Run { .. } => {}
+            Op::Run { .. } | Op::Syscall | Op::Memset { .. } => {}
+            Op::SetAffinity { set } => return self.set_affinity(cpu, id, set),
             Op::Poll { channel } => {
                 if self.channels[channel as usize].is_empty() {
                     self.channels[channel as usize].pollers.push(id);

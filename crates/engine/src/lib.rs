@@ -13,6 +13,7 @@
 //! its averages, `fair` and `timeline` its queues, whose discipline is the policy's,
 //! `channel`, `cache` and `contention` the physics.
 
+mod affinity;
 mod balance;
 mod cache;
 mod channel;

@@ -1,5 +1,6 @@
 //! The state of a simulation and its event loop.
 
+use crate::affinity;
 use crate::cache::Caches;
 use crate::channel::Channel;
 use crate::contention::{Distances, Moment, SharedLine};
@@ -16,9 +17,10 @@ use crate::timeline::Timeline;
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
+use coreward_policy::layout::{SE_BATCH, SE_IDLE, TASK_SCHED_IDLE};
 use coreward_policy::{Code, CpuMask, Feature, PolicySettings, Reason, System, Task as PolicyTask};
 use coreward_state::{TooLarge, policy_system};
-use coreward_workload::Workload;
+use coreward_workload::{Policy, Workload};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
@@ -63,6 +65,14 @@ pub enum SimError {
     /// The policy has no room for the machine.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
+    /// None of the CPUs that a task asks for may be used.
+    #[error("a task asks for CPUs {wanted}, which the workload may not use (allowed: {allowed})")]
+    Affinity {
+        /// The CPUs it asks for.
+        wanted: String,
+        /// Those that there are for the workload.
+        allowed: String,
+    },
     /// All tasks wait for each other.
     #[error("the workload is stuck at {at_ns} ns: {waiting} tasks wait and nothing will wake them: {first}")]
     Deadlock {
@@ -139,8 +149,8 @@ pub struct Simulation<'a> {
     pub(crate) rng: Pcg64Mcg,
     /// The idle task of each CPU, as a waker for the policy.
     pub(crate) swappers: Vec<PolicyTask>,
-    /// The CPUs that tasks may use.
-    pub(crate) cpus_allowed: CpuMask,
+    /// The CPUs that all tasks may use, then those of the workload's sets.
+    pub(crate) masks: Vec<CpuMask>,
     pub(crate) nohz_idle: CpuMask,
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(crate) tick_ns: u64,
@@ -175,7 +185,7 @@ impl<'a> Simulation<'a> {
     /// first partition; the CPUs of others stay idle, and do not balance for it.
     ///
     /// # Errors
-    /// The machine has more domains than the policy has room for.
+    /// The machine has more domains than the policy has room for, or none of the CPUs that a task asks for.
     pub fn new(
         machine: &'a Machine,
         topology: &Topology,
@@ -191,7 +201,7 @@ impl<'a> Simulation<'a> {
                 Cpu::new(siblings, u64::from(machine.cpus[cpu].capacity), Timeline::new(&sys))
             })
             .collect();
-        let cpus_allowed = CpuMask { bits: *topology.partitions[0].words() };
+        let masks = affinity::masks(&topology.partitions[0], &workload.cpu_sets)?;
         let schedstat = (0..nr_cpus)
             .map(|cpu| CpuSchedstat {
                 domains: vec![DomainSchedstat::default(); topology.cpu_domains[cpu].len()],
@@ -221,8 +231,8 @@ impl<'a> Simulation<'a> {
             trace,
             rng: Pcg64Mcg::seed_from_u64(settings.seed),
             swappers: vec![PolicyTask::default(); nr_cpus],
-            cpus_allowed,
-            nohz_idle: cpus_allowed,
+            nohz_idle: masks[0],
+            masks,
             sleepers: BinaryHeap::new(),
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),
@@ -413,7 +423,7 @@ impl<'a> Simulation<'a> {
 
     /// The CPUs that tasks may use.
     fn allowed(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.cpus.len()).filter(|cpu| self.cpus_allowed.bits[cpu / 64] >> (cpu % 64) & 1 == 1)
+        (0..self.cpus.len()).filter(|cpu| self.masks[0].bits[cpu / 64] >> (cpu % 64) & 1 == 1)
     }
 
     /// These CPUs in a random order.
@@ -543,13 +553,20 @@ impl<'a> Simulation<'a> {
             Some(p) if !process => self.tasks[p as usize].process,
             _ => id,
         };
-        let allowed = self.allowed().count() as u32;
-        let mut task = Task::new(id, program, base, process, parent, allowed);
-        let weight = self.sys.task_weight(self.workload.attributes(program).nice, false);
+        let mut task = Task::new(id, program, base, process, parent);
+        let attributes = self.workload.attributes(program);
+        let weight = self.sys.task_weight(attributes.nice, attributes.policy == Policy::Idle);
         task.policy.weight = weight;
         task.se.weight = weight;
-        task.policy.max_allowed_capacity =
-            self.allowed().map(|cpu| self.sys.cpu[cpu].capacity_orig).max().unwrap_or(1024);
+        match attributes.policy {
+            Policy::Other => {}
+            Policy::Batch => task.se.flags |= SE_BATCH,
+            Policy::Idle => {
+                task.se.flags |= SE_IDLE;
+                task.policy.flags |= TASK_SCHED_IDLE;
+            }
+        }
+        let mask = parent.map_or(0, |parent| self.tasks[parent as usize].allowed);
         task.start_ns = match parent {
             None => 0,
             Some(_) if process == id => self.costs.fork_start_ns,
@@ -562,6 +579,7 @@ impl<'a> Simulation<'a> {
             self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid),
         );
         self.tasks.push(task);
+        self.allow(id, mask);
         self.sched_cache_fork(id);
         self.nr_live += 1;
         id

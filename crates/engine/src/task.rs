@@ -79,6 +79,8 @@ pub(crate) struct Task {
     pub(crate) cache_work: bool,
     /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
     pub(crate) list_order: u64,
+    /// Index of the mask of CPUs that it may use.
+    pub(crate) allowed: usize,
 }
 
 /// The state of a task for ops on shared objects, and for ops that take a given time.
@@ -101,21 +103,13 @@ pub(crate) struct SyncState {
 }
 
 impl Task {
-    pub(crate) fn new(
-        pid: u32,
-        program: u32,
-        base: u32,
-        process: u32,
-        parent: Option<u32>,
-        allowed: u32,
-    ) -> Self {
+    pub(crate) fn new(pid: u32, program: u32, base: u32, process: u32, parent: Option<u32>) -> Self {
         let weight = NICE_0_WEIGHT;
         Task {
             policy: PolicyTask {
                 pid: pid as i32 + 1,
                 process: process + 1,
                 weight,
-                nr_cpus_allowed: allowed,
                 flags: TASK_NEW,
                 ..PolicyTask::default()
             },
@@ -143,6 +137,7 @@ impl Task {
             residence: Residence::default(),
             cache_work: false,
             list_order: 0,
+            allowed: 0,
         }
     }
 
@@ -261,7 +256,7 @@ mod tests {
             .repeat(2, |b| b.op(run(2)).repeat(3, |b| b.op(run(3))).repeat(0, |b| b.op(run(9))))
             .op(run(4))
             .build();
-        let mut t = Task::new(0, 0, 0, 0, None, 1);
+        let mut t = Task::new(0, 0, 0, 0, None);
         let mut seen = Vec::new();
         t.fetch_op(&ops, || false);
         while let Some(Op::Run { ns }) = t.op {
@@ -280,7 +275,7 @@ mod tests {
             .until_stopped(|b| b.op(run(8)).repeat(2, |b| b.op(run(9))))
             .op(run(3))
             .build();
-        let mut t = Task::new(0, 0, 0, 0, None, 1);
+        let mut t = Task::new(0, 0, 0, 0, None);
         let (mut seen, mut asked) = (Vec::new(), 0);
         let mut next = |t: &mut Task| {
             t.fetch_op(&ops, || {

@@ -94,6 +94,10 @@ impl Simulation<'_> {
 
     /// Lets the policy choose a CPU, and charges `cpu` for the CPUs that were looked at.
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
+        let t = &self.tasks[task as usize];
+        if t.allowed != 0 && t.policy.nr_cpus_allowed == 1 {
+            return prev; // the kernel asks no policy where a task goes that is pinned to its CPU
+        }
         self.note_cache_cpu(task);
         let random = if self.tasks.len() == 1 { 0 } else { self.random(u32::MAX) };
         let request = Placement {
@@ -106,19 +110,15 @@ impl Simulation<'_> {
             random,
         };
         let curr = self.cpus[cpu].curr.filter(|c| *c != task);
+        let cpus_ptr = &self.masks[self.tasks[task as usize].allowed];
         let d: Decision = match curr {
             Some(curr) => {
                 let (p, waker) = two_of(&mut self.tasks, task as usize, curr as usize);
-                self.sys.select_task_rq_fair(
-                    &request,
-                    &mut p.policy,
-                    Some(&mut waker.policy),
-                    &self.cpus_allowed,
-                )
+                self.sys.select_task_rq_fair(&request, &mut p.policy, Some(&mut waker.policy), cpus_ptr)
             }
             None => {
                 let p = &mut self.tasks[task as usize].policy;
-                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), &self.cpus_allowed)
+                self.sys.select_task_rq_fair(&request, p, Some(&mut self.swappers[cpu]), cpus_ptr)
             }
         };
         self.counters.record(&d);

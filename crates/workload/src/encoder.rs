@@ -96,6 +96,7 @@ impl Encoder {
             limits: Limits::default(),
             messages: 0,
             unscaled_messages: 0,
+            cpu_sets: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

@@ -101,6 +101,7 @@ impl Hackbench {
             limits: Limits::default(),
             messages: messages_of(loops),
             unscaled_messages: messages_of(self.loops),
+            cpu_sets: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

@@ -7,6 +7,7 @@
 mod encoder;
 mod hackbench;
 mod netperf;
+mod output_options;
 mod perf_bench;
 mod program;
 pub mod rt_app;
@@ -22,7 +23,8 @@ pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
 pub use perf_bench::{PerfMessaging, PerfPipe};
 pub use program::{
-    Attributes, Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared, Workload,
+    Attributes, Channel, ChannelKind, Footprint, Limits, Op, Policy, Program, ProgramBuilder, Scale, Shared,
+    Workload,
 };
 pub use schbench::{Schbench, SchbenchOld};
 pub use server::Server;
@@ -43,14 +45,27 @@ pub enum WorkloadError {
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
                      schbench-old, netperf, tbench, rt-app, encoder, server, each with its options";
 
-/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE` it reads the file.
+/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE...` it reads the files. The name may be a path.
 ///
 /// # Errors
 /// The name is not known, or an option is not one that the real tool has or
 /// that coreward can simulate; the message says which are allowed.
 pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
     let mut words = text.split_whitespace();
-    match words.next() {
+    let name = words.next().map(tool);
+    let (words, notes) = output_options::taken(name.unwrap_or_default(), words)?;
+    let mut workload = parse_words(name, words.into_iter(), scale)?;
+    workload.notes.extend(notes);
+    Ok(workload)
+}
+
+/// Reads the words after a tool's name.
+fn parse_words<'a>(
+    name: Option<&str>,
+    words: impl Iterator<Item = &'a str>,
+    scale: Scale,
+) -> Result<Workload, WorkloadError> {
+    match name {
         Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
         Some("sysbench") => Ok(Sysbench::parse(words)?.workload(scale)),
         Some("perf") => perf_bench::parse(words, scale),
@@ -65,10 +80,16 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
     }
 }
 
-/// The file that [`parse`] reads for a benchmark's command line, if it reads one.
-pub fn path(text: &str) -> Option<&Path> {
+/// The files that [`parse`] reads for a benchmark's command line.
+pub fn paths(text: &str) -> impl Iterator<Item = &Path> {
     let mut words = text.split_whitespace();
-    (words.next() == Some("rt-app")).then(|| words.next().map(Path::new)).flatten()
+    let read = tool(words.next().unwrap_or_default()) == "rt-app";
+    words.filter(move |_| read).map(Path::new)
+}
+
+/// The name of a program without its directory.
+fn tool(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
 }
 
 /// What is wrong with a tool's command line, in one line that says what is allowed.

@@ -108,6 +108,7 @@ impl Netperf {
             limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },
             messages: 0,
             unscaled_messages: 0,
+            cpu_sets: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }
@@ -216,7 +217,6 @@ mod tests {
     #[test]
     fn what_cannot_be_simulated_is_refused_by_name() {
         for (bad, part) in [
-            ("-H 10.0.0.1", "'-H'"),
             ("-t UDP_STREAM", "'UDP_STREAM'"),
             ("-t TCP_RR -r 0,1", "'0,1'"),
             ("-t TCP_RR -r 1,2,3", "'1,2,3'"),

@@ -113,6 +113,7 @@ impl PerfPipe {
             // two tasks need no time to settle: a shorter run is measured whole
             messages: loops,
             unscaled_messages: loops,
+            cpu_sets: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

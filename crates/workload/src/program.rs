@@ -79,6 +79,18 @@ pub enum Op {
     MarkEnd,
     /// Gives the CPU away if another task waits (`sched_yield`).
     Yield,
+    /// Enters the kernel and leaves it at once, as a write to /dev/null does.
+    Syscall,
+    /// Writes `bytes` of memory of its own, one after the other.
+    Memset {
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// The task, and those that it spawns, may from now on run only on the CPUs of a set (`sched_setaffinity`).
+    SetAffinity {
+        /// Index in [`Workload::cpu_sets`].
+        set: u32,
+    },
     /// Keeps the CPU busy until `ns` of time have passed, whatever the CPU's speed and however
     /// much of that time the task was preempted.
     Spin {
@@ -258,9 +270,23 @@ impl Default for Limits {
     }
 }
 
+/// The policy of a task of the fair class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER, also called SCHED_NORMAL.
+    #[default]
+    Other,
+    /// SCHED_BATCH: it does not preempt when it wakes up.
+    Batch,
+    /// SCHED_IDLE: it runs where nothing else does, and has a small weight.
+    Idle,
+}
+
 /// How the tasks of one program differ from a plain task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
+    /// Policy.
+    pub policy: Policy,
     /// Nice value, -20 to 19.
     pub nice: i8,
     /// Bytes that it touches again and again, if not [`Footprint::private_bytes`].
@@ -307,6 +333,8 @@ pub struct Workload {
     pub message_ns: u64,
     /// Of each program, how its tasks differ from plain ones; programs beyond its end do not.
     pub attributes: Vec<Attributes>,
+    /// Sets of CPUs for [`Op::SetAffinity`], each a list of CPU numbers.
+    pub cpu_sets: Vec<Vec<u32>>,
     /// What tasks share besides channels.
     pub shared: Shared,
     /// When [`Op::RepeatUntilStopped`] ends.

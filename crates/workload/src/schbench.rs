@@ -251,6 +251,7 @@ impl Group {
             limits: Limits::default(),
             messages: 0,
             unscaled_messages: 0,
+            cpu_sets: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

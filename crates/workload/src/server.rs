@@ -89,6 +89,7 @@ impl Server {
             limits: Limits { time_ns: scale.of(self.time * 1_000_000_000), ..Limits::default() },
             messages: 0,
             unscaled_messages: 0,
+            cpu_sets: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

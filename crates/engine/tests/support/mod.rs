@@ -225,6 +225,7 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         first_message_channel: channels as u32,
         messages: 0,
         unscaled_messages: 0,
+        cpu_sets: Vec::new(),
         assumptions: Vec::new(),
         notes: Vec::new(),
     }

@@ -1,7 +1,8 @@
 //! JSON with the line of every value, and with every key of an object, in order.
 //!
 //! rt-app's files name a step more than once in one object when they are meant for
-//! workgen, which numbers such keys; both are kept. Comments (`/* */`, `//`) are skipped, as json-c does.
+//! workgen, which numbers such keys; both are kept. As json-c does, it skips comments (`/* */`, `//`), and
+//! allows a comma before a closing bracket and single quotes. As workgen does, it allows a key without a value.
 
 /// Nesting that a file may have.
 const MAX_DEPTH: usize = 16;
@@ -40,12 +41,12 @@ impl Value {
     }
 }
 
-/// Reads one value and nothing after it.
+/// Reads one value and nothing after it, from a text whose first line has this number.
 ///
 /// # Errors
 /// The line, and what is wrong there.
-pub(super) fn read(text: &str) -> Result<Json, (usize, String)> {
-    let mut reader = Reader { text, at: 0, line: 1 };
+pub(super) fn read(text: &str, first_line: usize) -> Result<Json, (usize, String)> {
+    let mut reader = Reader { text, at: 0, line: first_line };
     let value = reader.value(0);
     let read = value.and_then(|value| {
         reader.skip_blanks()?;
@@ -114,7 +115,7 @@ impl Reader<'_> {
             }
             Some(b'{') => self.object(depth)?,
             Some(b'[') => self.array(depth)?,
-            Some(b'"') => Value::String(self.string()?),
+            Some(b'"' | b'\'') => Value::String(self.string()?),
             _ => self.word()?,
         };
         Ok(Json { line, value })
@@ -128,10 +129,21 @@ impl Reader<'_> {
             if !members.is_empty() {
                 self.expect(b',')?;
                 self.skip_blanks()?;
+                if self.peek() == Some(b'}') {
+                    break;
+                }
             }
+            let line = self.line;
             let key = self.string()?;
-            self.expect(b':')?;
-            members.push((key, self.value(depth + 1)?));
+            self.skip_blanks()?;
+            let value = match self.peek() {
+                Some(b',' | b'}') => Json { line, value: Value::Null },
+                _ => {
+                    self.expect(b':')?;
+                    self.value(depth + 1)?
+                }
+            };
+            members.push((key, value));
             self.skip_blanks()?;
         }
         self.advance(1);
@@ -145,6 +157,10 @@ impl Reader<'_> {
         while self.peek() != Some(b']') {
             if !items.is_empty() {
                 self.expect(b',')?;
+                self.skip_blanks()?;
+                if self.peek() == Some(b']') {
+                    break;
+                }
             }
             items.push(self.value(depth + 1)?);
             self.skip_blanks()?;
@@ -154,7 +170,8 @@ impl Reader<'_> {
     }
 
     fn string(&mut self) -> Result<String, String> {
-        self.expect(b'"')?;
+        let quote = if self.peek() == Some(b'\'') { '\'' } else { '"' };
+        self.expect(quote as u8)?;
         let mut string = String::new();
         loop {
             let Some(c) = self.rest().chars().next().filter(|c| *c != '\n') else {
@@ -162,7 +179,7 @@ impl Reader<'_> {
             };
             self.advance(c.len_utf8());
             match c {
-                '"' => return Ok(string),
+                c if c == quote => return Ok(string),
                 '\\' => string.push(self.escaped()?),
                 c => string.push(c),
             }
@@ -172,7 +189,7 @@ impl Reader<'_> {
     /// What stands after a backslash, by RFC 8259.
     fn escaped(&mut self) -> Result<char, String> {
         let c = match self.peek() {
-            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
+            Some(c @ (b'"' | b'\'' | b'\\' | b'/')) => char::from(c),
             Some(b'b') => '\u{8}',
             Some(b'f') => '\u{c}',
             Some(b'n') => '\n',
@@ -211,7 +228,7 @@ impl Reader<'_> {
         let end =
             rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c))).unwrap_or(rest.len());
         let word = &rest[..end];
-        let value = match word {
+        let value = match word.to_ascii_lowercase().as_str() {
             "null" => Value::Null,
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -239,7 +256,7 @@ mod tests {
     #[test]
     fn keys_keep_their_order_and_their_lines() {
         let json =
-            read("{ /* a\n b */ \"run\": 1,\n\"run\": [true, null, 1.5, -2], // end\n\"s\": \"a\\\"b\" }")
+            read("{ /* a\n b */ \"run\": 1,\n\"run\": [true, null, 1.5, -2], // end\n\"s\": \"a\\\"b\" }", 1)
                 .unwrap();
         let Value::Object(members) = json.value else { panic!() };
         let lines: Vec<_> = members.iter().map(|(key, json)| (key.as_str(), json.line)).collect();
@@ -255,7 +272,10 @@ mod tests {
         for (bad, line, what) in [
             ("", 1, "a value was expected, not the end"),
             ("{\n\"a\" 1}", 2, "':' was expected, not '1'"),
-            ("{\"a\": 1,\n}", 2, "'\"' was expected, not '}'"),
+            ("{\"a\": 1,\n,}", 2, "'\"' was expected, not ','"),
+            ("[1,,]", 1, "a value was expected, not ','"),
+            ("{,}", 1, "'\"' was expected, not ','"),
+            ("'a\"", 1, "the string does not end"),
             ("[1 2]", 1, "',' was expected, not '2'"),
             ("[1]\n x", 2, "there is more after the end"),
             ("\"a", 1, "the string does not end"),
@@ -269,21 +289,32 @@ mod tests {
             (r#""\ud83d\u0041""#, 1, "after \\u stands half a character"),
             (r#""\ude00""#, 1, "after \\u stands half a character"),
         ] {
-            assert_eq!(read(bad).unwrap_err(), (line, what.to_owned()), "{bad}");
+            assert_eq!(read(bad, 1).unwrap_err(), (line, what.to_owned()), "{bad}");
         }
-        assert!(read(&"[".repeat(100_000)).unwrap_err().1.contains("deeper than 16"));
+        assert!(read(&"[".repeat(100_000), 1).unwrap_err().1.contains("deeper than 16"));
+    }
+
+    #[test]
+    fn what_json_c_and_workgen_take_is_taken() {
+        let same = |loose: &str, strict: &str| {
+            assert_eq!(read(loose, 1).unwrap(), read(strict, 1).unwrap(), "{loose}");
+        };
+        same("{\"a\": [1, 2, ], }", "{\"a\": [1, 2]}");
+        same("{'a': TRUE, 'b': 'it\\'s'}", "{\"a\": true, \"b\": \"it's\"}");
+        same("{\"suspend\", \"run\": 1, \"suspend\"}", "{\"suspend\": null, \"run\": 1, \"suspend\": null}");
+        assert_eq!(read("\n1", 7).unwrap().line, 8);
     }
 
     #[test]
     fn strings_have_all_escapes() {
-        let json = read(r#""\"\\\/\b\f\n\r\t\u0041\u00fC\ud83d\ude00""#).unwrap();
+        let json = read(r#""\"\\\/\b\f\n\r\t\u0041\u00fC\ud83d\ude00""#, 1).unwrap();
         assert_eq!(json.value, Value::String("\"\\/\u{8}\u{c}\n\r\tAü😀".into()));
     }
 
     proptest! {
         #[test]
         fn no_text_is_too_much(text in "[\\[\\]{}\":,/*\\\\ \nu0-9a-zé.-]{0,60}") {
-            let _ = read(&text);
+            let _ = read(&text, 1);
         }
     }
 }

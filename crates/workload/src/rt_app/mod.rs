@@ -10,14 +10,21 @@
 //! - A barrier waits for as many threads as steps of all threads name it.
 //! - A key that comes twice is two steps, as workgen makes them.
 //! - One repetition of a phase is an event: its period is `event_latency_us_*`.
+//! - `mem` writes to a buffer of `mem_buffer_size`, which counts among what a move makes cold. `iorun` to
+//!   /dev/null is one system call for each such buffer.
+//! - `cpus` of a phase last for that phase, those of a task for the phases without any.
+//! - Several files are one workload, as `doc/merge.py` joins them. The grammar of rt-app before 2014 (`exec`,
+//!   `period`, `lock_order`) is read too.
+//! - A file without `duration` whose threads do not end runs for [`ENDLESS_S`] seconds.
 //!
-//! What cannot be simulated (affinity, other policies than SCHED_OTHER, priorities of
-//! phases, clamps, task groups, `mem`, `iorun`) is refused by name.
+//! What cannot be simulated (other scheduling classes and task groups beside other threads, priorities of
+//! phases, clamps, devices) is refused by name.
 
 mod json;
+mod legacy;
 mod task;
 
-use crate::program::{Attributes, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{Attributes, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, WorkloadError};
 use json::{Json, Value};
 use std::path::Path;
@@ -31,6 +38,10 @@ const MAX_THREADS: u64 = 100_000;
 const MAX_OPS: usize = 1 << 20;
 /// Most tasks of a file, which may have many instances each.
 const MAX_TASKS: usize = 1000;
+/// How long a workload without end is simulated, in s.
+const ENDLESS_S: u64 = 10;
+/// Default of `mem_buffer_size`, in bytes.
+const MEM_BUFFER: i64 = 4 << 20;
 /// Stack, the used part of the kernel stack, the touched lines of task_struct and its entity,
 /// and the thread's data. assumption: as for hackbench.
 const PRIVATE_BYTES: u64 = 8 << 10;
@@ -40,20 +51,26 @@ const SHARED_BYTES: u64 = 8 << 10;
 /// What is wrong, and on which line.
 type Refusal = (usize, String);
 
-/// Reads the words after `rt-app`: the name of one file.
+/// Reads the words after `rt-app`: the names of one or more files.
 ///
 /// # Errors
-/// Not one file, or [`from_text`] refuses what is in it.
+/// No file, one that cannot be read, or [`from_texts`] refuses what is in it.
 pub(crate) fn parse<'a>(
-    mut words: impl Iterator<Item = &'a str>,
+    words: impl Iterator<Item = &'a str>,
     scale: Scale,
 ) -> Result<Workload, WorkloadError> {
-    let (Some(file), None) = (words.next(), words.next()) else {
-        return Err(WorkloadError::Usage("rt-app: it takes one JSON file (allowed: rt-app FILE)".into()));
+    let read = |file: &'a str| {
+        let text = coreward_input::read_text(Path::new(file), MAX_KIB);
+        text.map(|text| (file, text))
+            .map_err(|error| WorkloadError::Usage(format!("rt-app: {file}: {error}")))
     };
-    let text = coreward_input::read_text(Path::new(file), MAX_KIB)
-        .map_err(|error| WorkloadError::Usage(format!("rt-app: {file}: {error}")))?;
-    from_text(file, &text, scale)
+    let files = words.map(read).collect::<Result<Vec<_>, _>>()?;
+    if files.is_empty() {
+        let what = "rt-app: it takes JSON files (allowed: rt-app FILE..., which together are one workload)";
+        return Err(WorkloadError::Usage(what.into()));
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    from_texts(&files, scale)
 }
 
 /// The workload that an rt-app file describes, with its duration (or, if it has none, the
@@ -62,10 +79,44 @@ pub(crate) fn parse<'a>(
 /// # Errors
 /// The text is no JSON, a field is not of the grammar, or cannot be simulated: with file, line and field.
 pub fn from_text(name: &str, text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
-    json::read(text)
-        .and_then(|json| Description::read(&json))
-        .and_then(|file| file.workload(name, scale))
-        .map_err(|(line, what)| WorkloadError::Usage(format!("rt-app: {name}:{line}: {what}")))
+    from_texts(&[(name, text)], scale)
+}
+
+/// The workload that several files with their names describe together; see [`from_text`].
+///
+/// # Errors
+/// As of [`from_text`].
+fn from_texts(files: &[(&str, &str)], scale: Scale) -> Result<Workload, WorkloadError> {
+    // their lines are counted as if they were one file
+    let lines = |text: &str| text.split('\n').count();
+    let mut first_line = 1;
+    let mut roots = Vec::new();
+    let mut refusal = None;
+    for (_, text) in files {
+        match json::read(text, first_line) {
+            Ok(root) => roots.push(root),
+            Err(what) => {
+                refusal = Some(what);
+                break;
+            }
+        }
+        first_line += lines(text);
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let workload = match refusal {
+        Some(refusal) => Err(refusal),
+        None => Description::read(&roots).and_then(|file| file.workload(&names.join(" "), scale)),
+    };
+    workload.map_err(|(mut line, what)| {
+        let mut files = files.iter();
+        let mut file = files.next();
+        while let Some((_, text)) = file.filter(|(_, text)| line > lines(text)) {
+            line -= lines(text);
+            file = files.next();
+        }
+        let name = file.map_or("", |(name, _)| *name);
+        WorkloadError::Usage(format!("rt-app: {name}:{line}: {what}"))
+    })
 }
 
 /// The members of an object.
@@ -92,15 +143,29 @@ fn string<'a>(json: &'a Json, field: &str) -> Result<&'a str, Refusal> {
     }
 }
 
-/// A policy has to be the one that there is.
-fn sched_other(json: &Json, field: &str) -> Result<(), Refusal> {
-    match string(json, field)? {
-        "SCHED_OTHER" => Ok(()),
-        policy => Err((
-            json.line,
-            format!("{field} is \"{policy}\", which is not simulated (allowed: \"SCHED_OTHER\")"),
-        )),
-    }
+/// A scheduling class that the file asks for.
+#[derive(Clone, Copy)]
+enum Class {
+    Fair(Policy),
+    /// SCHED_FIFO or SCHED_RR.
+    RealTime(&'static str),
+}
+
+/// # Errors
+/// SCHED_DEADLINE, and what rt-app does not know.
+fn class(json: &Json, field: &str) -> Result<Class, Refusal> {
+    let why = match string(json, field)? {
+        "SCHED_OTHER" => return Ok(Class::Fair(Policy::Other)),
+        "SCHED_BATCH" => return Ok(Class::Fair(Policy::Batch)),
+        "SCHED_IDLE" => return Ok(Class::Fair(Policy::Idle)),
+        "SCHED_FIFO" => return Ok(Class::RealTime("SCHED_FIFO")),
+        "SCHED_RR" => return Ok(Class::RealTime("SCHED_RR")),
+        "SCHED_DEADLINE" => {
+            "SCHED_DEADLINE reserves CPU time before all other classes, and only the fair class is simulated"
+        }
+        _ => "there is no such policy",
+    };
+    Err((json.line, format!("{field}: {why} (allowed: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE)")))
 }
 
 struct Global {
@@ -108,58 +173,92 @@ struct Global {
     duration: Option<u64>,
     /// ns per loop of calibrated work.
     calibration_ns: u64,
+    class: Class,
+    /// Bytes of the buffer of `mem` and `iorun`.
+    buffer: u64,
+    io_device: String,
+}
+
+impl Default for Global {
+    fn default() -> Global {
+        Global {
+            duration: None,
+            calibration_ns: 1,
+            class: Class::Fair(Policy::Other),
+            buffer: MEM_BUFFER as u64,
+            io_device: "/dev/null".into(),
+        }
+    }
 }
 
 struct Description {
     global: Global,
     tasks: Vec<Task>,
     tables: Tables,
+    assumptions: Vec<String>,
 }
 
 impl Description {
-    fn read(json: &Json) -> Result<Description, Refusal> {
-        let mut global = Global { duration: None, calibration_ns: 1 };
-        let mut tasks = None;
-        for (key, value) in members(json, "the file")? {
-            match key.as_str() {
-                "tasks" => tasks = Some(value),
-                "global" => global = Global::read(value)?,
-                // rt-app makes resources as it meets them; declaring them has no effect
-                "resources" => {}
-                _ => {
-                    return Err((
-                        value.line,
-                        format!("'{key}' is not known (allowed: global, tasks, resources)"),
-                    ));
+    fn read(roots: &[Json]) -> Result<Description, Refusal> {
+        let mut global = Global::default();
+        let (mut tasks, mut resources) = (Vec::new(), Vec::new());
+        for root in roots {
+            for (key, value) in members(root, "the file")? {
+                match key.as_str() {
+                    "tasks" => tasks.push(value),
+                    "global" => global = Global::read(value)?,
+                    // rt-app makes resources as it meets them; only the old grammar declares them
+                    "resources" => resources.push(value),
+                    _ => {
+                        return Err((
+                            value.line,
+                            format!("'{key}' is not known (allowed: global, tasks, resources)"),
+                        ));
+                    }
                 }
             }
         }
-        let tasks = tasks.ok_or((json.line, "there is no 'tasks'".to_owned()))?;
-        let mut tables = Tables::default();
-        let mut read = Vec::new();
-        let listed = members(tasks, "tasks")?;
+        let line = roots.first().map_or(1, |root| root.line);
+        let missing =
+            "there is no 'tasks': this is a part of a workload (allowed: rt-app FILE..., all parts together)";
+        let tasks_line = tasks.first().ok_or((line, missing.to_owned()))?.line;
+        let mut listed = Vec::new();
+        for tasks in tasks {
+            listed.extend(members(tasks, "tasks")?);
+        }
         if listed.len() > MAX_TASKS {
             return Err((
-                tasks.line,
+                tasks_line,
                 format!("tasks has {} tasks (allowed: up to {MAX_TASKS})", listed.len()),
             ));
         }
+        let mut tables = Tables::default();
+        let mut read = Vec::new();
         for (name, task) in listed {
-            read.push(Task::read(name, task, global.calibration_ns, &mut tables)?);
+            read.push(Task::read(name, task, &global, &resources, &mut tables)?);
         }
+        let tasks = tasks_line;
         if read.iter().all(|task| task.instances == 0) {
-            return Err((tasks.line, "tasks has no thread that would be started".into()));
+            return Err((tasks, "tasks has no thread that would be started".into()));
         }
-        let mut file = Description { global, tasks: read, tables };
+        let mut file = Description { global, tasks: read, tables, assumptions: Vec::new() };
         for index in 0..file.tasks.len() {
             let forked = file.forks_of(&file.tasks[index])?;
             file.tasks[index].link(&forked);
+        }
+        if let Some(task) =
+            file.tasks.iter().find(|task| task.endless).filter(|_| file.global.duration.is_none())
+        {
+            file.global.duration = Some(ENDLESS_S);
+            let what = format!("tasks.{} never ends, and there is no global.duration", task.name);
+            file.assumptions.push(format!("{what}: {ENDLESS_S} s are simulated"));
         }
         Ok(file)
     }
 
     fn workload(&self, name: &str, scale: Scale) -> Result<Workload, Refusal> {
-        self.refuse_too_many(&self.forked_before_forking()?)?;
+        let threads = self.count_threads(&self.forked_before_forking()?)?;
+        let notes = self.alone(threads)?;
         let loops = if self.global.duration.is_some() { Scale::FULL } else { scale };
         let mut timers = self.tables.timers.len();
         // main's, which is made last; then one for each task, and for each instance with timers of its own
@@ -209,8 +308,9 @@ impl Description {
             limits: Limits::default(),
             messages: 0,
             unscaled_messages: 0,
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            cpu_sets: self.tables.cpu_sets.clone(),
+            assumptions: self.assumptions.clone(),
+            notes,
         })
     }
 
@@ -263,18 +363,28 @@ impl Description {
         Ok(index)
     }
 
-    /// Threads have to end, and to be so many that they fit.
-    fn refuse_too_many(&self, order: &[usize]) -> Result<(), Refusal> {
+    /// What classes and groups of threads have no effect, since there is only one thread.
+    ///
+    /// # Errors
+    /// There are more, so they would have one.
+    fn alone(&self, threads: u64) -> Result<Vec<String>, Refusal> {
+        let mut notes = Vec::new();
+        for needed in self.tasks.iter().flat_map(|task| &task.alone) {
+            if threads > 1 {
+                return Err((needed.line, format!("{} (allowed: of a file's only thread)", needed.why)));
+            }
+            notes.push(format!("{} has no effect on the only thread", needed.what));
+        }
+        Ok(notes)
+    }
+
+    /// The number of threads that there are in the course of a run; they have to be so many that they fit.
+    fn count_threads(&self, order: &[usize]) -> Result<u64, Refusal> {
         // how many threads one thread of a task makes, itself included
         let mut makes = vec![1u64; self.tasks.len()];
         let mut total = 0u64;
         for &index in order {
             let task = &self.tasks[index];
-            if self.global.duration.is_none() && task.endless {
-                let what =
-                    format!("tasks.{}: it loops for ever, and global.duration gives no end", task.name);
-                return Err((task.line, what));
-            }
             for fork in &task.forks {
                 if task.endless {
                     return Err((fork.line, "fork: it is in a loop without end".into()));
@@ -287,13 +397,13 @@ impl Description {
                 return Err((task.line, format!("tasks.{}: more than {MAX_THREADS} threads", task.name)));
             }
         }
-        Ok(())
+        Ok(total)
     }
 }
 
 impl Global {
     fn read(json: &Json) -> Result<Global, Refusal> {
-        let mut global = Global { duration: None, calibration_ns: 1 };
+        let mut global = Global::default();
         for (key, value) in members(json, "global")? {
             let field = format!("global.{key}");
             match key.as_str() {
@@ -313,7 +423,9 @@ impl Global {
                     }
                     _ => global.calibration_ns = integer(value, &field, 1, 1_000_000)? as u64,
                 },
-                "default_policy" => sched_other(value, &field)?,
+                "default_policy" => global.class = class(value, &field)?,
+                "mem_buffer_size" => global.buffer = integer(value, &field, 1, task::MAX_US)? as u64,
+                "io_device" => global.io_device = string(value, &field)?.to_owned(),
                 "pi_enabled" => {
                     if value.value != Value::Bool(false) {
                         return Err((
@@ -322,9 +434,9 @@ impl Global {
                         ));
                     }
                 }
-                // where and what rt-app logs, and what only events use that are refused
+                // where and what rt-app logs; `frag` is of a version before 2014
                 "lock_pages" | "logdir" | "log_basename" | "logname" | "log_size" | "ftrace" | "gnuplot"
-                | "io_device" | "mem_buffer_size" | "cumulative_slack" => {}
+                | "frag" | "cumulative_slack" => {}
                 _ => return Err((value.line, format!("{field} is not known"))),
             }
         }

@@ -1,16 +1,16 @@
 //! Tasks of an rt-app file: their phases and steps.
 
-use super::json::Json;
-use super::{Refusal, integer, members, sched_other, string};
+use super::json::{Json, Value};
+use super::{Class, Global, PRIVATE_BYTES, Refusal, class, integer, legacy, members, string};
 use crate::Program;
-use crate::program::{Attributes, Op, ProgramBuilder, Scale};
+use crate::program::{Attributes, Op, Policy, ProgramBuilder, Scale};
 use std::collections::BTreeMap;
 
 /// What rt-app itself does at each repetition of a phase: reads the clock and writes a log
 /// entry. assumption. It also keeps a loop from taking no time.
 const BOOKKEEPING_NS: u64 = 200;
 /// Largest time in us that rt-app takes: it keeps them in an int.
-const MAX_US: i64 = i32::MAX as i64;
+pub(super) const MAX_US: i64 = i32::MAX as i64;
 /// Most steps of a phase.
 const MAX_STEPS: usize = 100_000;
 
@@ -30,7 +30,7 @@ impl Names {
     }
 
     /// The number of a name; a new one gets the next number.
-    fn number(&mut self, name: &str) -> u32 {
+    pub(super) fn number(&mut self, name: &str) -> u32 {
         let next = self.len();
         *self.0.entry(name.to_owned()).or_insert(next)
     }
@@ -44,10 +44,29 @@ pub(super) struct Tables {
     pub(super) conds: Names,
     pub(super) barriers: Names,
     pub(super) timers: Names,
+    pub(super) cpu_sets: Vec<Vec<u32>>,
+}
+
+impl Tables {
+    /// The number of a set of CPUs.
+    fn cpu_set(&mut self, cpus: Vec<u32>) -> u32 {
+        let found = self.cpu_sets.iter().position(|set| *set == cpus);
+        found.unwrap_or_else(|| {
+            self.cpu_sets.push(cpus);
+            self.cpu_sets.len() - 1
+        }) as u32
+    }
+}
+
+/// What is without effect on a thread that is alone, and is not simulated beside others.
+pub(super) struct Alone {
+    pub(super) line: usize,
+    pub(super) what: String,
+    pub(super) why: String,
 }
 
 /// A step: an op, or a timer whose number depends on the thread.
-enum Step {
+pub(super) enum Step {
     Op(Op),
     UniqueTimer {
         index: u32,
@@ -66,10 +85,12 @@ pub(super) struct Fork {
     pub(super) times: u64,
 }
 
-struct Phase {
+pub(super) struct Phase {
     /// None: for ever.
-    times: Option<u64>,
-    steps: Vec<Step>,
+    pub(super) times: Option<u64>,
+    /// The set of CPUs that it asks for.
+    pub(super) cpus: Option<u32>,
+    pub(super) steps: Vec<Step>,
 }
 
 pub(super) struct Task {
@@ -82,7 +103,12 @@ pub(super) struct Task {
     /// The barriers that its steps name, once for each.
     pub(super) barriers: Vec<u32>,
     pub(super) forks: Vec<Fork>,
+    pub(super) alone: Vec<Alone>,
     nice: i8,
+    policy: Policy,
+    cpus: Option<u32>,
+    /// Bytes of the buffer of `mem` that it writes to.
+    buffer: u64,
     delay_ns: u64,
     times: Option<u64>,
     phases: Vec<Phase>,
@@ -92,7 +118,8 @@ impl Task {
     pub(super) fn read(
         name: &str,
         json: &Json,
-        calibration_ns: u64,
+        global: &Global,
+        resources: &[&Json],
         tables: &mut Tables,
     ) -> Result<Task, Refusal> {
         let place = format!("tasks.{name}");
@@ -100,14 +127,6 @@ impl Task {
             return Err((json.line, format!("{place} is there twice")));
         }
         tables.tasks.number(name);
-        let mut reader = Reader {
-            task: name,
-            calibration_ns,
-            tables,
-            unique: Names::default(),
-            barriers: Vec::new(),
-            forks: Vec::new(),
-        };
         let mut task = Task {
             name: name.to_owned(),
             line: json.line,
@@ -116,21 +135,39 @@ impl Task {
             unique_timers: 0,
             barriers: Vec::new(),
             forks: Vec::new(),
+            alone: Vec::new(),
             nice: 0,
+            policy: Policy::Other,
+            cpus: None,
+            buffer: 0,
             delay_ns: 0,
             times: None,
             phases: Vec::new(),
         };
+        let mut reader = Reader {
+            task: name,
+            global,
+            tables,
+            unique: Names::default(),
+            barriers: Vec::new(),
+            forks: Vec::new(),
+            alone: Vec::new(),
+            buffer: 0,
+        };
         let all = members(json, &place)?;
         let mut looped = None;
+        let mut priority = None;
+        let (mut asked, mut asked_line) = (global.class, json.line);
         for (key, value) in all {
             let field = format!("{place}.{key}");
             match key.as_str() {
                 "instance" => task.instances = integer(value, &field, 0, 100_000)? as u32,
                 "delay" => task.delay_ns = integer(value, &field, 0, MAX_US)? as u64 * 1000,
                 "loop" => looped = Some(times(value, &field)?),
-                "policy" => sched_other(value, &field)?,
-                "priority" => task.nice = integer(value, &field, -20, 19)? as i8,
+                "policy" => (asked, asked_line) = (class(value, &field)?, value.line),
+                "priority" => priority = Some((value, field)),
+                "cpus" => task.cpus = reader.cpus(value, &field)?,
+                "taskgroup" => reader.taskgroup(value, &field)?,
                 "phases" => {
                     for (name, phase) in members(value, &field)? {
                         task.phases.push(reader.phase(phase, &format!("{field}.{name}"))?);
@@ -139,8 +176,26 @@ impl Task {
                 _ => {}
             }
         }
-        let own = ["instance", "delay", "loop", "policy", "priority", "phases"];
-        if all.iter().any(|(key, _)| key == "phases") {
+        match asked {
+            Class::Fair(policy) => {
+                task.policy = policy;
+                if let Some((value, field)) = priority {
+                    task.nice = integer(value, &field, -20, 19)? as i8;
+                }
+            }
+            Class::RealTime(class) => {
+                if let Some((value, field)) = priority {
+                    integer(value, &field, 1, 99)?;
+                }
+                let why = "real-time threads run before all others, and only the fair class is simulated";
+                let what = format!("{place}: {class}");
+                reader.alone.push(Alone { line: asked_line, why: format!("{what}: {why}"), what });
+            }
+        }
+        let own = ["instance", "delay", "loop", "policy", "priority", "cpus", "taskgroup", "phases"];
+        if legacy::is(all) {
+            task.phases.push(legacy::phase(all, &place, resources, &mut reader)?);
+        } else if all.iter().any(|(key, _)| key == "phases") {
             if let Some((key, value)) = all.iter().find(|(key, _)| !own.contains(&key.as_str())) {
                 return Err((
                     value.line,
@@ -151,9 +206,8 @@ impl Task {
         } else {
             // without phases the loop is that of the only phase, and without a loop it lasts for ever
             let steps: Vec<_> = all.iter().filter(|(key, _)| !own.contains(&key.as_str())).collect();
-            let phase =
-                Phase { times: looped.unwrap_or(Some(1)), steps: reader.steps(&steps, &place, json.line)? };
-            task.phases.push(phase);
+            let steps = reader.steps(&steps, &place, json.line)?;
+            task.phases.push(Phase { times: looped.unwrap_or(Some(1)), cpus: None, steps });
             task.times = looped.map(|_| 1);
             let repeated = task.phases[0].times.unwrap_or(1);
             reader.forks.iter_mut().for_each(|fork| fork.times = repeated);
@@ -162,7 +216,8 @@ impl Task {
             return Err((json.line, format!("{place}.phases has no phase")));
         }
         task.unique_timers = reader.unique.len();
-        (task.barriers, task.forks) = (reader.barriers, reader.forks);
+        (task.barriers, task.forks, task.alone) = (reader.barriers, reader.forks, reader.alone);
+        task.buffer = reader.buffer;
         for fork in &mut task.forks {
             fork.times = fork.times.saturating_mul(task.times.unwrap_or(1));
         }
@@ -180,19 +235,32 @@ impl Task {
     }
 
     pub(super) fn attributes(&self) -> Attributes {
-        Attributes { nice: self.nice, ..Attributes::default() }
+        let private_bytes = (self.buffer > 0).then_some(PRIVATE_BYTES + self.buffer);
+        Attributes { policy: self.policy, nice: self.nice, private_bytes }
     }
 
     /// The program of a thread whose unique timers are numbered from `first_timer`.
     pub(super) fn program(&self, scale: Scale, first_timer: u32) -> Program {
         let mut b = ProgramBuilder::default();
+        if let Some(set) = self.cpus {
+            b = b.op(Op::SetAffinity { set });
+        }
         if self.delay_ns > 0 {
             b = b.op(Op::Sleep { ns: self.delay_ns });
         }
         let times = self.times.map_or(u64::MAX, |times| scale.of(times));
+        // a phase without CPUs of its own has those of the task, if other phases may have changed them
+        let pinned = self.phases.iter().any(|phase| phase.cpus.is_some());
+        let cpus = |phase: &Phase| phase.cpus.or(self.cpus).filter(|_| pinned);
         b.op(Op::Origin)
             .at_most_until_stopped(times, |b| {
-                self.phases.iter().fold(b, |b, phase| phase.build(b, first_timer))
+                self.phases.iter().fold(b, |b, phase| {
+                    let b = match cpus(phase) {
+                        Some(set) => b.op(Op::SetAffinity { set }),
+                        None => b,
+                    };
+                    phase.build(b, first_timer)
+                })
             })
             .build()
     }
@@ -224,52 +292,107 @@ fn times(json: &Json, field: &str) -> Result<Option<u64>, Refusal> {
 /// Why a key is refused.
 fn unknown(field: &str, key: &str, why: &str) -> String {
     let not_simulated = [
-        "cpus",
-        "nodes_membind",
-        "util_min",
-        "util_max",
-        "hold_ns",
-        "taskgroup",
-        "policy",
-        "priority",
-        "dl-runtime",
-        "dl-period",
-        "dl-deadline",
-        "period",
-        "deadline",
-        "mem",
-        "iorun",
+        ("nodes_membind", "memory is not placed on nodes"),
+        ("util_min", "utilization clamps are not simulated"),
+        ("util_max", "utilization clamps are not simulated"),
+        ("policy", "a thread keeps its policy"),
+        ("priority", "a thread keeps its priority"),
+        ("dl-runtime", "slices and reservations of a thread's own are not simulated"),
+        ("dl-period", "reservations (SCHED_DEADLINE) are not simulated"),
+        ("dl-deadline", "reservations (SCHED_DEADLINE) are not simulated"),
+        ("period", "reservations (SCHED_DEADLINE) are not simulated"),
+        ("deadline", "reservations (SCHED_DEADLINE) are not simulated"),
+        ("memrun", "reads and chains of pointers are not simulated, only mem is"),
+        ("sem_post", "semaphores are not simulated"),
+        ("sem_wait", "semaphores are not simulated"),
     ];
-    if not_simulated.iter().any(|name| key.trim_end_matches(|c: char| c.is_ascii_digit()) == *name) {
-        format!("{field} is not simulated here")
-    } else {
-        format!("{field} is not known ({why})")
+    let stem = key.trim_end_matches(|c: char| c.is_ascii_digit());
+    match not_simulated.iter().find(|(name, _)| stem == *name) {
+        Some((_, what)) => format!("{field}: {what}"),
+        None => format!("{field} is not known ({why})"),
     }
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     task: &'a str,
-    calibration_ns: u64,
-    tables: &'a mut Tables,
+    pub(super) global: &'a Global,
+    pub(super) tables: &'a mut Tables,
     unique: Names,
     barriers: Vec<u32>,
     forks: Vec<Fork>,
+    alone: Vec<Alone>,
+    buffer: u64,
 }
 
 impl Reader<'_> {
     fn phase(&mut self, json: &Json, place: &str) -> Result<Phase, Refusal> {
         let all = members(json, place)?;
-        let mut repeated = Some(1);
-        for (key, value) in all.iter().filter(|(key, _)| key == "loop") {
-            repeated = times(value, &format!("{place}.{key}"))?;
+        let (mut repeated, mut cpus) = (Some(1), None);
+        for (key, value) in all {
+            let field = format!("{place}.{key}");
+            match key.as_str() {
+                "loop" => repeated = times(value, &field)?,
+                "cpus" => cpus = self.cpus(value, &field)?,
+                "taskgroup" => self.taskgroup(value, &field)?,
+                _ => {}
+            }
         }
-        let steps: Vec<_> = all.iter().filter(|(key, _)| key != "loop").collect();
+        let own = ["loop", "cpus", "taskgroup"];
+        let steps: Vec<_> = all.iter().filter(|(key, _)| !own.contains(&key.as_str())).collect();
         let forks = self.forks.len();
         let steps = self.steps(&steps, place, json.line)?;
         for fork in &mut self.forks[forks..] {
             fork.times = repeated.unwrap_or(1);
         }
-        Ok(Phase { times: repeated, steps })
+        Ok(Phase { times: repeated, cpus, steps })
+    }
+
+    /// The set of CPUs that a thread may use; nothing for null.
+    fn cpus(&mut self, json: &Json, field: &str) -> Result<Option<u32>, Refusal> {
+        let Value::Array(items) = &json.value else {
+            if json.value == Value::Null {
+                return Ok(None);
+            }
+            return Err((json.line, format!("{field} is {}, not an array of CPUs", json.value.kind())));
+        };
+        let mut cpus = Vec::new();
+        for item in items {
+            cpus.push(integer(item, field, 0, 1023)? as u32);
+        }
+        if cpus.is_empty() {
+            return Err((json.line, format!("{field} has no CPU")));
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Some(self.tables.cpu_set(cpus)))
+    }
+
+    /// A group of its own, which is an empty text for none.
+    fn taskgroup(&mut self, json: &Json, field: &str) -> Result<(), Refusal> {
+        let group = string(json, field)?;
+        if !group.is_empty() && !group.starts_with('/') {
+            return Err((json.line, format!("{field} is \"{group}\" (allowed: a path that begins with /)")));
+        }
+        if !group.is_empty() {
+            let why = "threads of one file in groups of their own are not simulated";
+            self.alone.push(Alone {
+                line: json.line,
+                what: format!("{field} {group}"),
+                why: format!("{field}: {why}"),
+            });
+        }
+        Ok(())
+    }
+
+    /// Work in ns, rounded down to whole loops as rt-app does.
+    pub(super) fn calibrated(&self, ns: u64) -> u64 {
+        let loop_ns = self.global.calibration_ns;
+        (ns / loop_ns * loop_ns).max(1)
+    }
+
+    /// A timer that each thread has for itself.
+    pub(super) fn own_timer(&mut self, name: &str, period_ns: u64, relative: bool) -> Step {
+        Step::UniqueTimer { index: self.unique.number(name), period_ns, relative }
     }
 
     fn steps(&mut self, members: &[&(String, Json)], place: &str, line: usize) -> Result<Vec<Step>, Refusal> {
@@ -285,18 +408,39 @@ impl Reader<'_> {
 
     /// One step of the file, which may be several ops. rt-app knows a step by what its key begins with.
     fn step(&mut self, key: &str, json: &Json, field: &str, steps: &mut Vec<Step>) -> Result<(), Refusal> {
-        const KINDS: [&str; 15] = [
+        const KINDS: [&str; 17] = [
             "lock", "unlock", "wait", "signal", "broad", "sync", "sleep", "runtime", "run", "timer",
-            "suspend", "resume", "yield", "barrier", "fork",
+            "suspend", "resume", "yield", "barrier", "fork", "mem", "iorun",
         ];
-        let Some(kind) = KINDS.into_iter().find(|kind| key.starts_with(kind)) else {
+        let found = KINDS.into_iter().find(|kind| key.starts_with(kind));
+        let Some(kind) = found.filter(|kind| *kind != "mem" || !key.starts_with("memrun")) else {
             return Err((json.line, unknown(field, key, &format!("steps are {}", KINDS.join(", ")))));
         };
         let mut push = |op| steps.push(Step::Op(op));
         match kind {
             "run" => {
                 let ns = integer(json, field, 1, MAX_US)? as u64 * 1000;
-                push(Op::Run { ns: (ns / self.calibration_ns * self.calibration_ns).max(1) });
+                push(Op::Run { ns: self.calibrated(ns) });
+            }
+            "mem" => {
+                let bytes = integer(json, field, 1, MAX_US)? as u64;
+                self.buffer = self.buffer.max(bytes.min(self.global.buffer));
+                push(Op::Memset { bytes });
+            }
+            "iorun" => {
+                let bytes = integer(json, field, 1, MAX_US)? as u64;
+                if self.global.io_device != "/dev/null" {
+                    let what = format!("{field}: writes to {} are not simulated", self.global.io_device);
+                    return Err((json.line, format!("{what} (allowed: global.io_device \"/dev/null\")")));
+                }
+                let writes = bytes.div_ceil(self.global.buffer);
+                if writes > MAX_STEPS as u64 {
+                    return Err((
+                        json.line,
+                        format!("{field} is {writes} writes (allowed: up to {MAX_STEPS})"),
+                    ));
+                }
+                (0..writes).for_each(|_| push(Op::Syscall));
             }
             "runtime" => push(Op::Spin { ns: integer(json, field, 1, MAX_US)? as u64 * 1000 }),
             "sleep" => push(Op::Sleep { ns: integer(json, field, 0, MAX_US)? as u64 * 1000 }),
@@ -312,7 +456,8 @@ impl Reader<'_> {
                 push(Op::CondWait { cond, mutex });
             }
             "suspend" | "resume" => {
-                let name = string(json, field)?;
+                // workgen gives a suspend without a name the task's
+                let name = if json.value == Value::Null { "" } else { string(json, field)? };
                 let name = if name.is_empty() { self.task } else { name };
                 // the condition and its mutex have the same name
                 let cond = self.tables.conds.number(name);
@@ -380,8 +525,7 @@ impl Reader<'_> {
             }
         }
         if name.starts_with("unique") {
-            let index = self.unique.number(name);
-            return Ok(Step::UniqueTimer { index, period_ns, relative });
+            return Ok(self.own_timer(name, period_ns, relative));
         }
         let timer = self.tables.timers.number(name);
         Ok(Step::Op(Op::Timer { timer, period_ns, relative }))

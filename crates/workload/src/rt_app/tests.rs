@@ -139,17 +139,35 @@ fn what_is_refused_is_named_with_its_line() {
         ("{}", "f.json:1: there is no 'tasks'"),
         ("{\n\"task\": {}}", "f.json:2: 'task' is not known (allowed: global, tasks, resources)"),
         ("{\"tasks\": {}}", "tasks has no thread"),
-        (&one("\n\"cpus\": [0]"), "f.json:2: tasks.a.cpus is not simulated here"),
-        (&one("\"mem\": 5"), "tasks.a.mem is not simulated here"),
-        (&one("\"iorun1\": 5"), "tasks.a.iorun1 is not simulated here"),
-        (&one("\"util_min\": 5, \"run\": 1"), "tasks.a.util_min is not simulated here"),
+        (&one("\"util_min\": 5, \"run\": 1"), "tasks.a.util_min: utilization clamps are not simulated"),
         (&one("\"walk\": 5"), "tasks.a.walk is not known (steps are lock, unlock"),
         (&one("\"run\": 0"), "tasks.a.run is 0 (allowed: 1 to 2147483647)"),
         (&one("\"run\": \"5\""), "tasks.a.run is a string (allowed"),
         (&one("\"priority\": 20, \"run\": 1"), "tasks.a.priority is 20 (allowed: -20 to 19)"),
+        (&one("\"policy\": \"SCHED_FIFO\", \"run\": 0"), "tasks.a.run is 0"),
         (
-            &one("\"policy\": \"SCHED_FIFO\", \"run\": 1"),
-            "tasks.a.policy is \"SCHED_FIFO\", which is not simulated",
+            &one("\"policy\": \"SCHED_DEADLINE\", \"run\": 1"),
+            "tasks.a.policy: SCHED_DEADLINE reserves CPU time before all other classes",
+        ),
+        (&one("\"dl-runtime\": 5"), "tasks.a.dl-runtime: slices and reservations of a thread's own"),
+        (&one("\"memrun0\": {}"), "tasks.a.memrun0: reads and chains of pointers are not simulated"),
+        (&one("\"sem_wait\": \"s\""), "tasks.a.sem_wait: semaphores are not simulated"),
+        (&one("\n\"cpus\": [], \"run\": 1"), "f.json:2: tasks.a.cpus has no CPU"),
+        (&one("\"cpus\": [1024], \"run\": 1"), "tasks.a.cpus is 1024 (allowed: 0 to 1023)"),
+        (&one("\"cpus\": 1, \"run\": 1"), "tasks.a.cpus is an integer, not an array of CPUs"),
+        (&one("\"run\""), "tasks.a.run is null (allowed: 1 to 2147483647)"),
+        (&one("\"taskgroup\": \"x\", \"run\": 1"), "tasks.a.taskgroup is \"x\" (allowed: a path"),
+        (
+            &one("\"instance\": 2, \"taskgroup\": \"/x\", \"run\": 1"),
+            "tasks.a.taskgroup: threads of one file in groups of their own are not simulated (allowed: of a file's only",
+        ),
+        (
+            &one("\"instance\": 2, \"policy\": \"SCHED_FIFO\", \"run\": 1"),
+            "tasks.a: SCHED_FIFO: real-time threads run before all others, and only the fair class is simulated (allowed",
+        ),
+        (
+            "{\"global\": {\"io_device\": \"/dev/sda\"}, \"tasks\": {\"a\": {\"loop\": 1, \"iorun\": 5}}}",
+            "tasks.a.iorun: writes to /dev/sda are not simulated (allowed: global.io_device",
         ),
         (&one("\"wait\": {\"ref\": \"c\"}"), "tasks.a.wait needs both ref and mutex"),
         (&one("\"wait\": \"c\""), "tasks.a.wait is a string, not an object"),
@@ -160,14 +178,13 @@ fn what_is_refused_is_named_with_its_line() {
         (&one("\"instance\": 3"), "tasks.a has 0 steps"),
         (&one("\"fork\": \"b\""), "fork: there is no task 'b'"),
         (&one("\"fork\": \"a\""), "tasks.a: it forks itself"),
-        (&one("\"phases\": {\"p\": {\"priority\": 3}}"), "tasks.a.phases.p.priority is not simulated here"),
-        (&one("\"phases\": {\"p\": {\"run\": 3}}, \"run\": 1"), "tasks.a.run is not known (with phases,"),
         (
-            "{\"tasks\": {\"a\": {\"run\": 1}}}",
-            "tasks.a: it loops for ever, and global.duration gives no end",
+            &one("\"phases\": {\"p\": {\"priority\": 3}}"),
+            "tasks.a.phases.p.priority: a thread keeps its priority",
         ),
+        (&one("\"phases\": {\"p\": {\"run\": 3}}, \"run\": 1"), "tasks.a.run is not known (with phases,"),
         ("{\"global\": {\"pi_enabled\": true}}", "global.pi_enabled: priority inheritance is not simulated"),
-        ("{\"global\": {\"default_policy\": \"SCHED_RR\"}}", "global.default_policy is \"SCHED_RR\""),
+        ("{\"global\": {\"default_policy\": \"SCHED_X\"}}", "global.default_policy: there is no such policy"),
         ("{\"global\": {\"calibration\": 0}}", "global.calibration is 0 (allowed: 1 to 1000000)"),
         ("{\"global\": {\"calibration\": \"GPU\"}}", "global.calibration is neither"),
         ("{\"global\": {\"colour\": 0}}", "global.colour is not known"),
@@ -180,6 +197,120 @@ fn what_is_refused_is_named_with_its_line() {
         let e = refused(bad);
         assert!(e.contains(message), "{bad}\n{e}\n{message}");
     }
+}
+
+#[test]
+fn cpus_last_for_a_phase_and_come_back_to_those_of_the_task() {
+    let text = "{\"tasks\": {\"a\": {\"loop\": 1, \"cpus\": [3, 2, 2], \"phases\": {
+        \"p\": {\"cpus\": [0], \"run\": 1}, \"q\": {\"run\": 2}}}}}";
+    let set = |set| Op::SetAffinity { set };
+    assert_eq!(ops(text), [set(0), set(1), Op::Run { ns: 1000 }, set(0), Op::Run { ns: 2000 }]);
+    assert_eq!(read(text).cpu_sets, [vec![2, 3], vec![0]]);
+    assert_eq!(ops(&one("\"cpus\": [1], \"run\": 1")), [set(0), Op::Run { ns: 1000 }]);
+}
+
+#[test]
+fn policies_of_the_fair_class_are_the_tasks() {
+    for (name, policy) in
+        [("SCHED_OTHER", Policy::Other), ("SCHED_BATCH", Policy::Batch), ("SCHED_IDLE", Policy::Idle)]
+    {
+        let own = one(&format!("\"policy\": \"{name}\", \"run\": 1"));
+        let default = format!(
+            "{{\"global\": {{\"default_policy\": \"{name}\"}}, \"tasks\": {{\"a\": {{\"loop\": 1, \"run\": 1}}}}}}"
+        );
+        for text in [own, default] {
+            assert_eq!(read(&text).attributes(1).policy, policy, "{text}");
+        }
+    }
+}
+
+#[test]
+fn class_and_group_of_the_only_thread_have_no_effect() {
+    let w = read(&one("\"policy\": \"SCHED_FIFO\", \"priority\": 50, \"taskgroup\": \"/x\", \"run\": 1"));
+    assert_eq!(
+        w.notes,
+        [
+            "tasks.a.taskgroup /x has no effect on the only thread",
+            "tasks.a: SCHED_FIFO has no effect on the only thread"
+        ]
+    );
+    assert_eq!(w.attributes(1), Attributes::default());
+}
+
+#[test]
+fn memory_and_the_null_device() {
+    let text = "{\"global\": {\"mem_buffer_size\": 100}, \"tasks\": {\"a\": {\"loop\": 1, \"mem\": 250, \"iorun\": 250}}}";
+    assert_eq!(ops(text), [Op::Memset { bytes: 250 }, Op::Syscall, Op::Syscall, Op::Syscall]);
+    assert_eq!(read(text).private_bytes(1), PRIVATE_BYTES + 100, "the buffer");
+    assert_eq!(read(&text.replace("250", "50")).private_bytes(1), PRIVATE_BYTES + 50);
+}
+
+#[test]
+fn a_workload_without_an_end_runs_for_a_while() {
+    let w = read("{\"tasks\": {\"a\": {\"run\": 1}}}");
+    assert!(w.programs[0].contains(&Op::Sleep { ns: 10_000_000_000 }));
+    assert_eq!(w.assumptions, ["tasks.a never ends, and there is no global.duration: 10 s are simulated"]);
+    assert_eq!(read(&one("\"run\": 1")).assumptions, [""; 0]);
+}
+
+#[test]
+fn what_workgen_completes_is_completed() {
+    let inside = |op| vec![Op::Lock { mutex: 0 }, op, Op::Unlock { mutex: 0 }];
+    let suspended = [inside(Op::CondWait { cond: 0, mutex: 0 }), vec![Op::Run { ns: 1000 }]].concat();
+    assert_eq!(ops(&one("\"suspend\", \"run\": 1,")), suspended);
+}
+
+const OLD: [(&str, &str); 2] = [
+    (
+        "r.json",
+        "{\"resources\": {\"m\": {\"type\": \"mutex\"}, \"w\": {\"type\": \"wait\"},
+          \"b\": {\"type\": \"broadcast\", \"target\": \"w\"}},
+          \"global\": {\"duration\": 1, \"frag\": 1}}",
+    ),
+    (
+        "t.json",
+        "{\"tasks\": {\"a\": {\"exec\": 50, \"period\": 100, \"deadline\": 100,
+          \"lock_order\": [\"m\", \"w\", \"b\"],
+          \"resources\": {\"m\": {\"duration\": 20}, \"w\": {\"access\": [\"n\"]}} }} }",
+    ),
+];
+
+#[test]
+fn files_of_the_old_grammar_are_one_workload() {
+    let w = from_texts(&OLD, Scale::FULL).unwrap();
+    assert_eq!(w.name, "rt-app r.json t.json");
+    let expected = [
+        Op::Lock { mutex: 0 },
+        Op::Run { ns: 20_000 },
+        Op::Unlock { mutex: 0 },
+        Op::Lock { mutex: 1 },
+        Op::CondWait { cond: 0, mutex: 1 },
+        Op::Unlock { mutex: 1 },
+        Op::Broadcast { cond: 0 },
+        Op::Run { ns: 30_000 },
+        Op::Timer { timer: 0, period_ns: 100_000, relative: false },
+    ];
+    let steps = w.programs[1].iter().copied().filter(|op| expected.contains(op));
+    assert_eq!(steps.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_refusal_names_the_file_of_several() {
+    let message =
+        |files: &[(&str, &str)]| from_texts(files, Scale::FULL).map(|w| w.name).unwrap_err().to_string();
+    assert_eq!(
+        message(&OLD[1..]),
+        "rt-app: t.json:2: tasks.a.lock_order: there is no resource 'm' (allowed: rt-app FILE..., with the file whose resources declare it)"
+    );
+    let typo = OLD[1].1.replace("duration", "durations");
+    assert_eq!(
+        message(&[OLD[0], ("t.json", &typo)]),
+        "rt-app: t.json:3: tasks.a.resources.m.durations is not known (allowed: duration, access)"
+    );
+    assert!(
+        message(&OLD[..1]).starts_with("rt-app: r.json:1: there is no 'tasks': this is a part of a workload")
+    );
+    assert!(message(&[OLD[0], ("t.json", "{\n?")]).starts_with("rt-app: t.json:2: "));
 }
 
 #[test]
@@ -196,7 +327,7 @@ fn forks_that_multiply_are_refused() {
 fn a_file_that_is_not_there_is_named() {
     let e = crate::parse("rt-app no/such.json", Scale::FULL).unwrap_err().to_string();
     assert!(e.starts_with("rt-app: no/such.json: "), "{e}");
-    assert!(crate::parse("rt-app", Scale::FULL).unwrap_err().to_string().contains("allowed: rt-app FILE"));
+    assert!(crate::parse("rt-app", Scale::FULL).unwrap_err().to_string().contains("allowed: rt-app FILE..."));
 }
 
 proptest! {

@@ -1,0 +1,66 @@
+//! On which CPUs a task may run.
+
+use crate::sim::{SimError, Simulation};
+use coreward_machine::CpuSet;
+use coreward_policy::CpuMask;
+
+fn contains(mask: &CpuMask, cpu: usize) -> bool {
+    mask.bits[cpu / 64] >> (cpu % 64) & 1 == 1
+}
+
+/// The CPUs that all tasks may use, then for each set of the workload those of it that a task may use.
+///
+/// # Errors
+/// A set has none.
+pub(crate) fn masks(allowed: &CpuSet, sets: &[Vec<u32>]) -> Result<Vec<CpuMask>, SimError> {
+    let mask = |set: &CpuSet| CpuMask { bits: *set.words() };
+    let mut masks = vec![mask(allowed)];
+    for set in sets {
+        let wanted: CpuSet = set.iter().map(|cpu| *cpu as usize).collect();
+        let usable = wanted.intersect(allowed);
+        if usable.is_empty() {
+            let (wanted, allowed) = (wanted.to_string(), allowed.to_string());
+            return Err(SimError::Affinity { wanted, allowed });
+        }
+        masks.push(mask(&usable));
+    }
+    Ok(masks)
+}
+
+impl Simulation<'_> {
+    /// `sched_setaffinity` of the current task. False if it has to leave its CPU.
+    pub(crate) fn set_affinity(&mut self, cpu: usize, id: u32, set: u32) -> bool {
+        self.tasks[id as usize].advance();
+        self.allow(id, set as usize + 1);
+        let mask = self.masks[self.tasks[id as usize].allowed];
+        if contains(&mask, cpu) {
+            return true;
+        }
+        // cpumask_any_and_distribute(): the next one after that of the last time
+        let last = self.cpus[cpu].distributed;
+        let nr_cpus = self.cpus.len();
+        let mut next = (1..=nr_cpus).map(|step| (last + step) % nr_cpus);
+        let to = next.find(|cpu| contains(&mask, *cpu)).expect("masks() refuses an empty mask");
+        self.cpus[cpu].distributed = to;
+        // the stopper preempts the task, so it can be moved like a waiting one
+        self.charge_work(cpu, self.costs.context_switch_ns);
+        self.update_curr(cpu);
+        self.put_prev_task(cpu, id);
+        self.count_switch(cpu, Some(id), None);
+        self.detach_task(id, cpu, cpu);
+        self.attach_task(id, to, cpu);
+        self.wakeup_preempt(id, to, cpu, 0);
+        false
+    }
+
+    /// Makes the CPUs of a mask those that a task may use.
+    pub(crate) fn allow(&mut self, id: u32, mask: usize) {
+        let cpus = self.masks[mask];
+        let usable = (0..self.cpus.len()).filter(|cpu| contains(&cpus, *cpu));
+        let capacities = usable.map(|cpu| self.sys.cpu[cpu].capacity_orig);
+        let t = &mut self.tasks[id as usize];
+        t.allowed = mask;
+        t.policy.nr_cpus_allowed = capacities.clone().count() as u32;
+        t.policy.max_allowed_capacity = capacities.max().unwrap_or(1024);
+    }
+}
