@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
 
 /// Every task that is spawned has its program, and every step what it works on.
 fn check(workload: &Workload) {
-    let Workload { programs, attributes, shared, .. } = workload;
+    let Workload { programs, attributes, shared, cpu_sets, .. } = workload;
     assert_eq!(programs.len(), attributes.len());
     for op in programs.iter().flat_map(|program| program.iter()) {
         match *op {
@@ -28,6 +28,7 @@ fn check(workload: &Workload) {
             Op::CondWait { cond, mutex } => {
                 assert!(cond < shared.conds as u32 && mutex < shared.mutexes);
             }
+            Op::SetAffinity { set } => assert!(!cpu_sets[set as usize].is_empty()),
             Op::Barrier { barrier, .. } => assert!(shared.barriers[barrier as usize] > 0),
             _ => {}
         }
