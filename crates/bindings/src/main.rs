@@ -1,11 +1,12 @@
 //! `make bindings`: writes `crates/policy/src/generated/` from the headers and `.def` files of
-//! `policy/`, `crates/parity/src/format/` from `bpf/record/capture.h`, and `crates/live/src/counters.rs` from
-//! `bpf/live/stats.def`. With `--check` it writes
+//! `policy/`, `crates/parity/src/format/` from `bpf/record/capture.h`, `crates/live/src/shadow/count/generated.rs` from
+//! `bpf/shadow/shadow.h`, and `crates/live/src/counters.rs` from `bpf/live/stats.def`. With `--check` it writes
 //! nothing, and fails if the existing files differ from what it would write.
 
 mod capture;
 mod headers;
 mod layout;
+mod shadow;
 mod tables;
 
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Name and text of each file.
-fn generate(root: &Path) -> Result<[(&'static str, String); 7]> {
+fn generate(root: &Path) -> Result<[(&'static str, String); 8]> {
     let policy = root.join("policy");
     let seen = headers::bind(&policy)?;
     let capture = capture::bind(root)?;
@@ -57,6 +58,7 @@ fn generate(root: &Path) -> Result<[(&'static str, String); 7]> {
         ("crates/policy/src/generated/layout.c", layout::assertions("native.h", &seen)?),
         ("crates/parity/src/format/generated.rs", rust(&format!("use super::Field;\n\n{}", capture.rust))?),
         ("crates/parity/src/format/layout.c", layout::assertions("capture.h", &capture.headers)?),
+        ("crates/live/src/shadow/count/generated.rs", rust(&shadow::bind(root)?)?),
         ("crates/live/src/counters.rs", rust(&tables::counters(&root.join("bpf/live/stats.def"))?)?),
     ])
 }
