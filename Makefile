@@ -65,6 +65,7 @@ deny:
 record:
 	@sh scripts/setup.sh record
 	$(MAKE) -C bpf install bindir=$(CURDIR)/target/release
+	@target/release/coreward-record --check || echo "make record: the recorder is built, for other kernels than this one"
 
 live:
 	@sh scripts/setup.sh live

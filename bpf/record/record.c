@@ -21,6 +21,7 @@
 #include "capture.h"
 #include "file.h"
 #include "host.h"
+#include "require.h"
 
 /*
  * The exit status, as with `env` and `timeout`: 127 if the command does not exist, 2 if
@@ -36,11 +37,13 @@ struct options {
 	unsigned long buffer_mib;
 	unsigned long limit; /* placements or steps, 0: no limit */
 	bool queue; /* record steps, not placements and balances */
+	bool check; /* only say whether this kernel can be recorded */
 	char **command;
 };
 
 static const char usage[] =
 	"usage: coreward-record [-o FILE] [--queue] [--buffer MIB] [--limit N] -- COMMAND [ARGUMENT]...\n"
+	"       coreward-record --check\n"
 	"\n"
 	"Runs COMMAND and records where the fair class places tasks and which groups it\n"
 	"balances from, with the state that each decision is made on. Needs root, and a\n"
@@ -53,9 +56,18 @@ static const char usage[] =
 	"                     picks, preemptions, ends of turns\n"
 	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
 	"  --limit N          stop recording, not the command, after N decisions; with --queue\n"
-	"                     they are spread over two seconds at least (default: none)\n";
+	"                     they are spread over two seconds at least (default: none)\n"
+	"  --check            say whether this kernel can be recorded, as far as can be told\n"
+	"                     without loading programs, and exit\n";
+
+/* What to do on a kernel that cannot be recorded. */
+#define INSTEAD                                                                                  \
+	"`coreward shadow` watches placements on kernels from 6.9 on that have BTF, and vm/parity " \
+	"records Debian's kernels in guests"
 
 static bool quiet_libbpf = true;
+/* The last warning that says what is wrong, without the end of its line. */
+static char libbpf_warning[256];
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
 {
@@ -90,7 +102,7 @@ static struct options parse_options(int argc, char **argv)
 		{ "output", required_argument, NULL, 'o' }, { "buffer", required_argument, NULL, 'b' },
 		{ "limit", required_argument, NULL, 'l' },  { "help", no_argument, NULL, 'h' },
 		{ "queue", no_argument, NULL, 'q' },	    { "verbose", no_argument, NULL, 'v' },
-		{ 0 },
+		{ "check", no_argument, NULL, 'c' },	    { 0 },
 	};
 	int option;
 
@@ -110,6 +122,9 @@ static struct options parse_options(int argc, char **argv)
 		case 'q':
 			options.queue = true;
 			break;
+		case 'c':
+			options.check = true;
+			break;
 		case 'v':
 			quiet_libbpf = false;
 			break;
@@ -121,7 +136,7 @@ static struct options parse_options(int argc, char **argv)
 			exit(EXIT_UNUSABLE);
 		}
 	}
-	if (optind == argc)
+	if (optind == argc && !options.check)
 		fail("no command given; see coreward-record --help");
 	options.command = argv + optind;
 	return options;
@@ -129,6 +144,15 @@ static struct options parse_options(int argc, char **argv)
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
 {
+	char line[sizeof(libbpf_warning)];
+	va_list copy;
+
+	va_copy(copy, arguments);
+	vsnprintf(line, sizeof(line), format, copy);
+	va_end(copy);
+	/* the last warning of all says only that loading failed */
+	if (level == LIBBPF_WARN && !strstr(line, "failed to load object"))
+		snprintf(libbpf_warning, sizeof(libbpf_warning), "%.*s", (int)strcspn(line, "\n"), line);
 	return quiet_libbpf || level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, arguments);
 }
 
@@ -273,9 +297,9 @@ static struct bpf_object *load(const struct options *options, u32 nr_cpus)
 	choose_programs(object, options->queue);
 	error = bpf_object__load(object);
 	if (error)
-		fail("this kernel does not accept the BPF programs (%s); recording decisions needs root and a "
-		     "kernel with BTF that allows fentry and fexit, such as Debian's 6.12",
-		     strerror(-error));
+		fail("this kernel does not accept the BPF programs: %s (%s); recording needs root and a kernel "
+		     "that allows fentry and fexit, such as Debian's 6.12; " INSTEAD,
+		     libbpf_warning, strerror(-error));
 	return object;
 }
 
@@ -461,9 +485,15 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 	struct ring_buffer *ring;
 	struct drain drain;
+	const char *missing;
 	u64 lost;
 	int status;
 
+	missing = missing_requirement(KERNEL_BTF, KALLSYMS);
+	if (missing)
+		fail("this kernel cannot be recorded: %s; " INSTEAD, missing);
+	if (options.check)
+		return 0;
 	if (!nr_cpus || nr_cpus > max_cpus())
 		fail("this machine has %u CPUs; at most %u can be recorded", nr_cpus, max_cpus());
 	object = load(&options, nr_cpus);
