@@ -197,7 +197,8 @@ pub(crate) struct Features {
 /// What is simulated.
 #[derive(Args)]
 pub(crate) struct Simulated {
-    /// A benchmark's command line as one argument, like "hackbench -g 4 --pipe"
+    /// A benchmark's command line, as one argument or as several: hackbench -g 4 --pipe. Options of coreward may stand
+    /// before it or between its words; after -- every word is the benchmark's
     pub(crate) workload: String,
     #[arg(long, value_name = "M", help = MACHINE_HELP)]
     pub(crate) machine: String,

@@ -6,6 +6,7 @@
 mod assumed;
 mod calibrate;
 mod cli;
+mod command_line;
 mod compare;
 mod domains;
 pub mod experiment;
@@ -32,6 +33,7 @@ mod tracefile;
 mod unmet;
 mod validate;
 
+use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -49,7 +51,11 @@ const UNMET: u8 = 1;
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let args = match command_line::join_workload(env::args_os().collect()) {
+        Ok(args) => args,
+        Err(what) => return fail(FAILURE, &what),
+    };
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

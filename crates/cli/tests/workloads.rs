@@ -52,6 +52,30 @@ fn sysbench() {
 }
 
 #[test]
+fn a_workload_needs_no_quotes() {
+    let quoted = stdout(&["run", "hackbench -g 1 -f 2 -l 3 --pipe", "--machine", MACHINE, "--seed", "7"]);
+    let words = ["hackbench", "-g", "1", "-f", "2", "-l", "3", "--pipe"];
+    let own = ["--machine", MACHINE, "--seed", "7"];
+    for line in [
+        [&["run"], &words[..], &own].concat(),
+        [&["run"], &own[..], &words].concat(),
+        [&["run"], &own[..], &["--"], &words].concat(),
+        [&["run"], &words[..3], &own, &words[3..]].concat(),
+    ] {
+        assert_eq!(stdout(&line), quoted, "{line:?}");
+    }
+    let either = coreward(&["run", "schbench", "-t", "2", "--json", "--machine", MACHINE]);
+    assert_eq!(
+        (either.status, either.stderr.as_str()),
+        (
+            2,
+            "coreward: `--json` is an option of schbench and of coreward: put it before `schbench` if it is coreward's, \
+             or all of schbench's command line after `--`\n"
+        )
+    );
+}
+
+#[test]
 fn perf_bench() {
     all_differ("perf bench sched pipe -l 300", &["-T"]);
     assert_ne!(run("perf bench sched pipe -l 300"), run("perf bench sched pipe -l 301"));
