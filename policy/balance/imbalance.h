@@ -47,6 +47,15 @@ static inline u64 tasks_to_move(struct cw_sys *sys, const struct cw_balance *env
 	if (sched_feat(sys, CW_FEAT_IMB_NUMA_NR))
 		return adjust_numa_imbalance(imbalance, env->sds.local_stat.sum_nr_running + 1,
 					     sd->imb_numa_nr) >> 1;
+	if (sched_feat(sys, CW_FEAT_IMB_NUMA_QUARTER)) {
+		const struct cw_sg_stats *local = &env->sds.local_stat;
+
+		imbalance >>= 1;
+		return imbalance <= NUMA_IMBALANCE_MIN &&
+				       allow_numa_imbalance(local->sum_nr_running + 1, local->group_weight) ?
+			       0 :
+			       imbalance;
+	}
 	return env->sds.busiest_stat.sum_nr_running <= NUMA_IMBALANCE_MIN ? 0 : imbalance >> 1;
 }
 

@@ -260,6 +260,37 @@ static void test_imb_numa_nr(void)
 	EXPECT_PULL(4, TASK, 1);
 }
 
+/* Nodes of 32 CPUs: two tasks more stay while a node runs fewer than eight, the pulled one included. */
+static void test_imb_numa_quarter(void)
+{
+	SYS_BALANCE(64, LEVEL_MC(32), LEVEL_NUMA(64));
+	set_feature(CW_FEAT_IMB_NUMA_NR, false);
+	make_tasks_on(32, 35, 1, 1024, 300, 300);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(32, TASK, 2);
+	set_feature(CW_FEAT_IMB_NUMA_QUARTER, true);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_BALANCED();
+	/* three are moved at once */
+	make_tasks_on(36, 37, 1, 1024, 300, 300);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(32, TASK, 3);
+	/* a quarter of the node is used */
+	make_tasks_on(1, 7, 1, 1024, 300, 300);
+	make_tasks_on(38, 42, 1, 1024, 300, 300);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(32, TASK, 2);
+	make_idle(7);
+	make_idle(42);
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_BALANCED();
+	/* within a node they are moved */
+	sys.domain[sys.cpu_sd[0][1].domain].flags &= ~(u32)SD_NUMA;
+	find(0, 1, CW_NEWLY_IDLE);
+	EXPECT_PULL(32, TASK, 2);
+	set_feature(CW_FEAT_IMB_NUMA_QUARTER, false);
+}
+
 int main(void)
 {
 	test_smt_balance();
@@ -271,5 +302,6 @@ int main(void)
 	test_reduced_capacity();
 	test_idle_core_balances();
 	test_imb_numa_nr();
+	test_imb_numa_quarter();
 	return test_report("balance_older_kernels");
 }

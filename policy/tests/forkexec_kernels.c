@@ -194,6 +194,38 @@ static void test_imb_numa_nr(void)
 	EXPECT(d, 4, SLOW_PATH);
 }
 
+/* From 5.11 to 5.17 a node of 16 CPUs keeps a task while it then runs fewer than four. */
+static void test_imb_numa_quarter(void)
+{
+	s32 cpu;
+
+	SYS_LEVELS(32, LEVEL_MC(16), LEVEL_NUMA(32));
+	for (cpu = 0; cpu < 32; cpu++) {
+		sys.cpu[cpu].node = cpu / 16;
+		make_idle(cpu);
+	}
+	make_busy(0, 1024, 1024);
+	make_busy(1, 1024, 1024);
+	fork_on(0);
+	set_feature(CW_FEAT_IMB_NUMA_NR, false);
+	set_feature(CW_FEAT_IMB_NUMA_QUARTER, true);
+	place();
+	CHECK(d.cpu < 16);
+	make_busy(2, 1024, 1024);
+	place();
+	CHECK(d.cpu >= 16);
+	set_feature(CW_FEAT_IMB_NUMA_QUARTER, false);
+	place();
+	CHECK(d.cpu < 16);
+	/* within a node idle CPUs count */
+	set_feature(CW_FEAT_IMB_NUMA_QUARTER, true);
+	make_idle(2);
+	sys.domain[sys.cpu_sd[0][1].domain].flags &= ~(u32)SD_NUMA;
+	place();
+	CHECK(d.cpu >= 16);
+	set_feature(CW_FEAT_IMB_NUMA_QUARTER, false);
+}
+
 /* The idlest CPU of CPUs 0-7, seen from CPU 0. */
 static s32 idlest_cpu(void)
 {
@@ -296,6 +328,7 @@ int main(void)
 	test_fits_an_allowed_cpu();
 	test_preferred_node();
 	test_imb_numa_nr();
+	test_imb_numa_quarter();
 	test_no_idle_state();
 	test_sched_idle_peers();
 	test_exec_takes_off_the_groups_share();

@@ -149,6 +149,14 @@ static inline bool idlest_spare_wins(const struct cw_domain *sd, const struct cw
 	return idlest->idle_cpus > local->idle_cpus;
 }
 
+/* Without IMB_NUMA_NR: does a node keep the task whatever the other nodes have? */
+static inline bool stays_on_node(struct cw_sys *sys, const struct cw_sg_stats *local)
+{
+	if (sched_feat(sys, CW_FEAT_IMB_NUMA_QUARTER))
+		return allow_numa_imbalance(local->sum_nr_running + 1, local->group_weight);
+	return local->idle_cpus;
+}
+
 /* Does the remote group win against the local one, which `search` has compared it with? */
 static inline bool idlest_wins(struct cw_sys *sys, const struct cw_dst_search *search,
 			       const struct cw_cpumask *cpus_ptr, const struct cw_domain *sd,
@@ -173,7 +181,7 @@ static inline bool idlest_wins(struct cw_sys *sys, const struct cw_dst_search *s
 		    cpu_rq(sys, cpumask_first(sys, &idlest->span))->node == node)
 			return true;
 		if ((sd->flags & SD_NUMA) && !sched_feat(sys, CW_FEAT_IMB_NUMA_NR) &&
-		    search->local.idle_cpus)
+		    stays_on_node(sys, &search->local))
 			return false;
 		return idlest_spare_wins(sd, &search->local, &search->idlest,
 					 allowed_imb_numa_nr(sys, cpus_ptr, sd, local));

@@ -104,4 +104,10 @@ static inline u64 adjust_numa_imbalance(u64 imbalance, u32 dst_running, u32 imb_
 	return imbalance;
 }
 
+/* IMB_NUMA_QUARTER: is less than a quarter of a node's CPUs used, so that an imbalance is allowed there? */
+static inline bool allow_numa_imbalance(u32 nr_running, u32 weight)
+{
+	return nr_running < weight >> 2;
+}
+
 #endif /* CW_GROUP_H */

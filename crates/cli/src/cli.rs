@@ -139,9 +139,10 @@ pub(crate) struct Domains {
     #[arg(long, value_name = "C", default_value_t = 0, allow_negative_numbers = true,
           value_parser = within(0..=MAX_CPUS - 1))]
     pub(crate) cpu: usize,
-    /// Print names and flags as this kernel does
-    #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
-    pub(crate) profile: String,
+    /// Print names and flags as this kernel does: linux-6.1 or 6.1 [default: linux-6.12; on the machine sysfs this
+    /// kernel, or the nearest older one]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
     /// Assume a kernel built without CONFIG_SCHED_CLUSTER, like Debian's 6.12 for arm64 [default: with]
     #[arg(long)]
     pub(crate) no_sched_cluster: bool,
@@ -205,9 +206,10 @@ pub(crate) struct Simulated {
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,
-    /// The kernel that the policy stands for (see coreward features)
-    #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
-    pub(crate) profile: String,
+    /// The kernel that the policy stands for: linux-6.1 or 6.1 (see coreward features) [default: linux-6.12; on the
+    /// machine sysfs this kernel, or the nearest older one]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
     /// A directory with headers and tables of the policy that are to be used instead of the built-in ones (see
     /// coreward policy) [default: the built-in policy]
     #[arg(long, value_name = "DIR")]

@@ -5,17 +5,16 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use coreward_engine::Outcome;
 use coreward_machine::{DomainOptions, Topology, render_domains, render_schedstat_masks};
-use coreward_policy::Profile;
 use coreward_state::kernel_style;
 use serde_json::{Value, json};
 
 use crate::assumed;
 use crate::cli;
 use crate::output;
-use crate::setup::Host;
+use crate::setup::{self, Host};
 
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
-    let kernel = kernel_style(Profile::named(&args.profile).map_err(anyhow::Error::msg)?);
+    let kernel = kernel_style(setup::profile(args.profile.as_deref(), &args.machine)?);
     let names = if args.no_sched_cluster { kernel.without_sched_cluster() } else { kernel };
     let machine = assumed::machine(&args.machine, args.strict)?;
     if args.cpu >= machine.nr_cpus() {

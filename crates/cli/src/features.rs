@@ -75,7 +75,9 @@ fn table(profile: Profile, rows: &[Row], out: &mut dyn Write) -> Result<()> {
 fn evidence(profile: Profile) -> String {
     let name = profile.name();
     if let Some(kernel) = profile.compared() {
-        return format!("{name}: placement and balance agree with recordings of Linux {kernel}");
+        return format!(
+            "{name}: placement, balance and the steps of the run queue agree with recordings of Linux {kernel}"
+        );
     }
     let nearest = profile.nearest_compared();
     let switched: Vec<_> =

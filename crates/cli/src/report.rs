@@ -15,7 +15,7 @@ use crate::cli::Simulated;
 use crate::intervals;
 use crate::policy::Policy;
 use crate::scale;
-use crate::setup::Host;
+use crate::setup::{self, Host};
 
 /// A run and its results. Serializes as the output of `coreward run --json`.
 #[derive(Serialize)]
@@ -75,7 +75,11 @@ impl<'a> Report<'a> {
             metrics: &outcome.metrics,
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
-            notes: scaled(args.scale, workload).into_iter().chain(skipped(host, outcome)).collect(),
+            notes: scaled(args.scale, workload)
+                .into_iter()
+                .chain(skipped(host, outcome))
+                .chain(setup::substituted(args, policy.profile))
+                .collect(),
             policy,
             counts,
             spans: &outcome.intervals,

@@ -99,10 +99,37 @@ impl Host {
 /// tenth of a second to the next (`coreward run --intervals`), so a shorter one would miss that.
 const LEAST_STEADY_NS: u64 = 1_000_000_000;
 
+/// The kernel that runs here.
+fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// The profile that is meant on a machine when none is named: on this machine that of its kernel.
+pub(crate) fn default_profile(machine: &str) -> Profile {
+    if machine == "sysfs" { Profile::of_kernel(&release()).0 } else { Profile::DEFAULT }
+}
+
+/// The profile of that name, or that of the machine.
+pub(crate) fn profile(name: Option<&str>, machine: &str) -> Result<Profile> {
+    match name {
+        Some(name) => Profile::named(name).map_err(|what| anyhow::anyhow!("--profile: {what}")),
+        None => Ok(default_profile(machine)),
+    }
+}
+
+/// A remark for the reader if the profile is that of another kernel than the one that runs on the machine.
+pub(crate) fn substituted(args: &Simulated, profile: Profile) -> Option<String> {
+    let release = release();
+    let chosen = args.profile.is_none() && args.machine == "sysfs" && Profile::of_kernel(&release).1;
+    chosen.then(|| {
+        format!("there is no profile of this machine's kernel, {release}: {} is the nearest", profile.name())
+    })
+}
+
 /// The simulated machine with its policy, and the workload, that the command line names.
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
-    let mut policy = Policy::new(Profile::named(&args.profile).map_err(named("--profile"))?);
+    let mut policy = Policy::new(profile(args.profile.as_deref(), &args.machine)?);
     if let Some(directory) = &args.policy {
         policy.set_directory(directory).map_err(named("--policy"))?;
     }

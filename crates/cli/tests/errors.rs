@@ -67,7 +67,7 @@ fn domains() {
 fn profiles_and_features() {
     let profiles = format!("allowed are {}", Profile::ALL.join(", "));
     refused(&["features", "--profile", "linux-2.4"], &format!("unknown profile `linux-2.4`, {profiles}"));
-    refused_option(&["--profile", "6.5"], &format!("--profile: unknown profile `6.5`, {profiles}"));
+    refused_option(&["--profile", "6.4"], &format!("--profile: unknown profile `6.4`, {profiles}"));
     let ran = coreward(&[&RUN[..], &["--sched-feat", "NO_SUCH"]].concat());
     assert_eq!(ran.status, 2);
     let names: Vec<_> = coreward_policy::FEATURES.iter().map(|feature| feature.name).collect();

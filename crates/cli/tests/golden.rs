@@ -8,6 +8,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use common::{coreward, stdout};
+use coreward_policy::Profile;
 
 /// Compares what a command prints with a file.
 fn golden(name: &str, args: &[&str]) {
@@ -33,13 +34,21 @@ fn features() {
     let last_line = |profile| stdout(&["features", "--profile", profile]).lines().last().unwrap().to_owned();
     assert_eq!(
         last_line("linux-6.1"),
-        "linux-6.1: placement and balance agree with recordings of Linux 6.1.176"
+        "linux-6.1: placement, balance and the steps of the run queue agree with recordings of Linux 6.1.176"
     );
     let between = last_line("linux-6.5");
     assert!(
         between.starts_with("linux-6.5: not compared with recordings; it is linux-6.1 with NO_NI_RANDOM ")
     );
     assert!(between.ends_with(" LB_BUSIEST_SIBLING LB_UTIL_BOOST"), "{between}");
+    for profile in Profile::ALL {
+        let evidence = last_line(profile);
+        let says = [" agree with recordings of Linux ", ": not compared with recordings; it is linux-"];
+        assert!(
+            evidence.starts_with(profile) && says.iter().any(|what| evidence.contains(what)),
+            "{evidence}"
+        );
+    }
 }
 
 /// Seed 002's machine and request, as its kernel prints them.

@@ -10,8 +10,10 @@ const WORKLOAD: &str = "hackbench -g 2 -f 4 -l 40 -T --pipe";
 
 /// `coreward run` with these options, as JSON.
 fn run(options: &[&str]) -> Value {
-    let base = ["run", WORKLOAD, "--machine", "2l2c2t", "--json"];
-    let output = Command::new(env!("CARGO_BIN_EXE_coreward")).args(base).args(options).output().unwrap();
+    let base = ["run", WORKLOAD, "--json"];
+    let machine = if options.contains(&"--machine") { &[][..] } else { &["--machine", "2l2c2t"] };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coreward"));
+    let output = command.args(base).args(machine).args(options).output().unwrap();
     assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -42,6 +44,20 @@ fn every_feature_can_be_switched_either_way() {
     // the last word counts
     let again = of(&[all, none].concat());
     assert_eq!(results(&again), results(&off));
+}
+
+#[test]
+fn the_default_profile_is_that_of_the_machines_kernel() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let (running, nearest) = Profile::of_kernel(release.trim());
+    let here = run(&["--machine", "sysfs"]);
+    assert_eq!(here["profile"], running.name());
+    let says =
+        here["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(release.trim()));
+    assert_eq!(says, nearest, "{}", here["notes"]);
+    assert_eq!(run(&["--machine", "2c"])["profile"], Profile::DEFAULT.name());
+    let named = run(&["--machine", "sysfs", "--profile", "6.1"]);
+    assert_eq!((&named["profile"], &named["notes"]), (&"linux-6.1".into(), &Value::Array(Vec::new())));
 }
 
 #[test]

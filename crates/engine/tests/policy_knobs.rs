@@ -143,6 +143,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         "SIS_PROP" => two_processes("2l4c", 8).profile("linux-5.10"),
         "RECENT_USED_PREV" | "LB_SMT_BALANCE" => crowd("2l4c2t"),
         "IMB_NUMA_NR" => crowd("2n1l4c"),
+        "IMB_NUMA_QUARTER" => crowd("2n1l4c").profile("linux-5.15"),
         // three caches that are fully busy
         "LB_BUSIEST_SIBLING" => Setup::new("4l2c", restless(9, 7 * MS, MS, 80)),
         "LB_UTIL_BOOST" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use coreward_input::printable_json;
 use coreward_policy::{Feature, Profile};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -117,20 +117,10 @@ fn watch(skel: &ShadowSkel<'_>, args: &Shadow, named: &cli::Policy, ended: &Atom
     Ok(())
 }
 
-/// The profile of the running kernel: the newest that is not newer, otherwise the oldest.
+/// The profile of the running kernel, or the nearest older one.
 fn running_profile() -> Result<String> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").context("/proc/sys/kernel/osrelease")?;
-    Ok(profile_of(release.trim())?.name().to_owned())
-}
-
-fn profile_of(release: &str) -> Result<Profile> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        bail!("the kernel calls itself `{release}`: name a --profile");
-    };
-    let profiles = || Profile::ALL.iter().filter_map(|name| Profile::by_name(name));
-    let not_newer = profiles().rfind(|p| p.version() <= (major, minor));
-    not_newer.or_else(|| profiles().next()).context("there is no profile")
+    Ok(Profile::of_kernel(release.trim()).0.name().to_owned())
 }
 
 /// Runs on each CPU for a moment, because the state of a CPU is not known before it has switched tasks.
@@ -194,18 +184,6 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_kernel_has_the_profile_that_is_not_newer() {
-        let of = |release| profile_of(release).unwrap().name();
-        assert_eq!(of("6.12.107+deb13-amd64"), "linux-6.12");
-        assert_eq!(of("6.18.44-fc"), "linux-6.18");
-        assert_eq!(of("6.17.1"), "linux-6.12");
-        assert_eq!(of("7.3.4"), "linux-7.3");
-        assert_eq!(of("6.11-rc1"), "linux-6.8");
-        assert_eq!(of("3.10.0"), "linux-4.8");
-        assert!(profile_of("unknown").is_err());
-    }
 
     #[test]
     fn shares_are_told_apart_by_name_and_only_what_moved_is_kept() {

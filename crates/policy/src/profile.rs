@@ -44,11 +44,13 @@ impl Profile {
     pub const ALL: [&'static str; PROFILES.len()] = PROFILES;
 
     /// The profile that is meant when none is named.
-    pub const DEFAULT: Profile = Profile { index: 6 };
+    pub const DEFAULT: Profile = Profile { index: 8 };
 
-    /// The profile of that name, if there is one.
+    /// The profile of that name, which may be the kernel's version alone (`6.12` for `linux-6.12`), if there is one.
     pub fn by_name(name: &str) -> Option<Profile> {
-        Self::ALL.iter().position(|n| *n == name).map(|index| Profile { index })
+        let version = name.strip_prefix("linux-").unwrap_or(name);
+        let is_meant = |known: &&str| known.strip_prefix("linux-") == Some(version);
+        Self::ALL.iter().position(is_meant).map(|index| Profile { index })
     }
 
     /// The same for a user.
@@ -80,7 +82,7 @@ impl Profile {
         self.name().strip_prefix("linux-").and_then(version).expect("the profiles are named after kernels")
     }
 
-    /// The kernel whose recorded placements and balances this profile agrees with, `6.12.107`; `None` if it has not
+    /// The kernel whose recorded placements, balances and queue steps this profile agrees with, `6.12.107`; `None` if it has not
     /// been compared with any.
     pub fn compared(self) -> Option<&'static str> {
         Some(COMPARED[self.index]).filter(|kernel| !kernel.is_empty())
@@ -162,6 +164,8 @@ mod tests {
         assert_eq!(nearest("linux-6.12"), "linux-6.12");
         assert_eq!(nearest("linux-6.8"), "linux-6.1");
         assert_eq!(nearest("linux-4.8"), "linux-5.10");
+        assert_eq!((nearest("5.15"), nearest("6.6")), ("linux-5.10", "linux-6.1"));
+        assert_eq!(Profile::DEFAULT.name(), "linux-6.12");
         assert_eq!(Profile::DEFAULT.compared(), Some("6.12.107"));
         assert_eq!(Profile::by_name("linux-6.5").unwrap().compared(), None);
     }
@@ -175,8 +179,61 @@ mod tests {
         assert_eq!(of("6.12.107+deb13-amd64"), ("linux-6.12", false));
         assert_eq!(of("6.18-rc3"), ("linux-6.18", false));
         assert_eq!(of("6.17.2"), ("linux-6.12", true));
+        assert_eq!(of("5.15.0-91-generic"), ("linux-5.15", false));
+        assert_eq!(of("6.6.87.2-microsoft-standard-WSL2"), ("linux-6.6", false));
         assert_eq!(of("99.0"), (*Profile::ALL.last().unwrap(), true));
         assert_eq!(of("2.6.32"), (Profile::ALL[0], true));
+    }
+
+    #[test]
+    fn a_version_names_its_profile() {
+        assert_eq!(Profile::named("6.12"), Profile::named("linux-6.12"));
+        assert_eq!(Profile::named("6.12").unwrap().name(), "linux-6.12");
+        for wrong in ["6.1.2", "linux-linux-6.12", "linux", "", "6", "v6.12", "6.12 "] {
+            assert!(Profile::by_name(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    /// What 5.15.148 and 6.6.123 have in their sources, and their neighbours do not.
+    #[test]
+    fn long_term_kernels_differ_from_their_neighbours() {
+        let differ = |from: &str, to: &str| -> (Vec<&str>, Vec<&str>) {
+            let [from, to] = [from, to].map(|name| Profile::by_name(name).unwrap().features());
+            let names = |bits: u128| {
+                let on = FEATURES.iter().enumerate().filter(move |(i, _)| bits >> i & 1 == 1);
+                on.map(|(_, f)| f.name).collect()
+            };
+            (names(to & !from), names(from & !to))
+        };
+        let (gained, lost) = differ("5.10", "5.15");
+        let wanted = [
+            "SIS_UTIL",
+            "WA_IDLE_PREV",
+            "SIS_ONE_SEARCH",
+            "RECENT_USED_PREV",
+            "LB_CAPACITY_GREATER",
+            "LB_SKIP_EMPTY",
+            "IMB_NUMA_QUARTER",
+        ];
+        assert_eq!((gained, lost), (wanted.to_vec(), vec!["SIS_PROP"]));
+        let (gained, lost) = differ("5.15", "6.1");
+        let wanted =
+            ["NI_RANDOM", "NEWIDLE_COST_DECAY", "IDLE_SLEEPERS", "IMB_NUMA_NR", "LB_REDUCED_CAPACITY"];
+        assert_eq!((gained, lost), (wanted.to_vec(), vec!["NEWIDLE_MIN_IDLE", "IMB_NUMA_QUARTER"]));
+        let (gained, lost) = differ("6.5", "6.6");
+        let wanted = [
+            "EEVDF",
+            "RUN_TO_PARITY",
+            "PLACE_LAG",
+            "PLACE_DEADLINE_INITIAL",
+            "NI_RANDOM",
+            "LB_SMT_BALANCE",
+            "LB_IDLE_CORE",
+        ];
+        let of_cfs = ["GENTLE_FAIR_SLEEPERS", "START_DEBIT", "LAST_BUDDY", "IDLE_SLEEPERS", "BASE_SLICE"];
+        assert_eq!((gained, lost), (wanted.to_vec(), of_cfs.to_vec()));
+        let (gained, lost) = differ("6.6", "6.8");
+        assert_eq!((gained, lost), (vec!["TG_LOAD_AVG_RATELIMIT", "LB_UTIL_RELAX"], vec!["NI_RANDOM"]));
     }
 
     #[test]

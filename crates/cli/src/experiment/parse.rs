@@ -12,7 +12,7 @@ use super::raw::{RawAblation, RawCase, RawExperiment, RawSide};
 use super::source::Source;
 use super::{Ablation, Case, Experiment, ExperimentError, MAX_RUNS, Side};
 use crate::policy::Policy;
-use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S};
+use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S, default_profile};
 
 /// Variants, cases or ablations of an experiment.
 const MAX_PARTS: usize = 64;
@@ -79,7 +79,7 @@ impl Source<'_> {
 
     /// The baseline and the variants.
     fn sides(&self, raw: &RawExperiment) -> Parsed<(Side, Vec<Side>)> {
-        let mut common = Policy::new(Profile::DEFAULT);
+        let mut common = Policy::new(default_profile(raw.machine.get_ref()));
         if let Some(level) = &raw.relax_domain_level {
             let set = common.changes.set(common.code, "relax_domain_level", *level.get_ref());
             set.map_err(|what| self.at(level, "relax_domain_level", &what))?;

@@ -11,14 +11,14 @@ use anyhow::{Context, Result, bail};
 use coreward_engine::{NoTrace, Outcome};
 use coreward_machine::Machine;
 use coreward_metrics::Metric;
-use coreward_policy::{Profile, Tunable};
+use coreward_policy::Tunable;
 use coreward_workload::{Scale, Workload};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use crate::cli;
 use crate::policy::Policy;
-use crate::setup::Host;
+use crate::setup::{self, Host};
 use crate::unmet::Unmet;
 use real::Benchmark;
 use report::Report;
@@ -85,11 +85,8 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
 
 /// This machine under the policy of its kernel.
 fn host(args: &cli::Validate) -> Result<Host> {
-    let profile = match &args.profile {
-        Some(name) => Profile::named(name).map_err(|what| anyhow::anyhow!("--profile: {what}"))?,
-        None => Profile::of_kernel(&rustix::system::uname().release().to_string_lossy()).0,
-    };
-    let mut policy = Policy::new(profile);
+    // whatever file describes it, it is this machine
+    let mut policy = Policy::new(setup::profile(args.profile.as_deref(), "sysfs")?);
     policy.changes = args.options.changes(policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;

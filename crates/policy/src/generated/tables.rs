@@ -124,7 +124,7 @@ pub enum Feature {
     WAKEUP_PICK,
     /// VARIANT (by 7.3): EEVDF: lag is limited by the longest slice of the queue and a tick, and a delayed sleeper owes no more than it did
     LAG_MAX_SLICE,
-    /// VARIANT (5.15): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns
+    /// VARIANT (5.16): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns
     IDLE_SLEEPERS,
     /// CFS: a turn lasts for at least min_granularity_ns (5.13)
     BASE_SLICE,
@@ -142,7 +142,7 @@ pub enum Feature {
     SIS_ONE_SEARCH,
     /// without SIS_ONE_SEARCH: limit the scan for an idle CPU by how long the waker's CPU usually idles and by what its scans cost
     SIS_PROP,
-    /// VARIANT (by 6.1): a task's recently used CPU is its previous CPU at the wakeup before; without, the CPU on which the task last woke another task
+    /// VARIANT (by 5.15): a task's recently used CPU is its previous CPU at the wakeup before; without, the CPU on which the task last woke another task
     RECENT_USED_PREV,
     /// VARIANT (5.11, 5.18): between NUMA nodes an imbalance of two tasks is allowed while few tasks run, depending on the number of LLCs; without, fork and exec leave a node only if it has no idle CPU, and balancing leaves a node its last two tasks
     IMB_NUMA_NR,
@@ -150,7 +150,7 @@ pub enum Feature {
     LB_REDUCED_CAPACITY,
     /// VARIANT (5.13): asymmetric capacity: balancing compares the capacity of the balancing CPU with that of other groups and CPUs, and a difference counts from 5 % on; without, it compares groups by capacity_margin, and CPUs exactly
     LB_CAPACITY_GREATER,
-    /// VARIANT (by 6.1): balancing never selects a CPU without fair tasks as the busiest, whatever load its sleeping tasks have left
+    /// VARIANT (5.12): balancing never selects a CPU without fair tasks as the busiest, whatever load its sleeping tasks have left
     LB_SKIP_EMPTY,
     /// VARIANT (6.5): whether tasks are spread over siblings is a flag of the busiest group, and a fully busy group gives way to a later one unless it is an SMT core; without, it is a flag of the child domain, and the first fully busy group is kept
     LB_BUSIEST_SIBLING,
@@ -166,6 +166,8 @@ pub enum Feature {
     REWEIGHT_PLACES,
     /// VARIANT (6.13): EEVDF: a task whose weight changes while it is moved takes along how far off its deadline is in real time
     REWEIGHT_DEADLINE,
+    /// VARIANT (5.11 to 5.17): without IMB_NUMA_NR: between NUMA nodes an imbalance is allowed while the node runs less than a quarter of its CPUs: fork and exec stay there, and balancing leaves it up to two tasks more than it would move
+    IMB_NUMA_QUARTER,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -214,7 +216,7 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "SIS_UTIL",
-        kernels: "6.1..",
+        kernels: "5.15..",
         seed: "",
         help: "limit the scan for an idle CPU by the utilisation of the LLC",
     },
@@ -238,7 +240,7 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "EEVDF",
-        kernels: "6.8..",
+        kernels: "6.6..",
         seed: "",
         help: "VARIANT (6.6): the fair class's queue is EEVDF; without, CFS",
     },
@@ -274,19 +276,19 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "RUN_TO_PARITY",
-        kernels: "6.8..",
+        kernels: "6.6..",
         seed: "",
         help: "EEVDF: the running task keeps the CPU until its request is served",
     },
     FeatureInfo {
         name: "PLACE_LAG",
-        kernels: "6.8..",
+        kernels: "6.6..",
         seed: "",
         help: "EEVDF: a task keeps its lag across sleep",
     },
     FeatureInfo {
         name: "PLACE_DEADLINE_INITIAL",
-        kernels: "6.8..",
+        kernels: "6.6..",
         seed: "",
         help: "EEVDF: a new task starts with half a slice",
     },
@@ -346,7 +348,7 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "NI_RANDOM",
-        kernels: "6.1 6.12..",
+        kernels: "6.1 6.6 6.12..",
         seed: "",
         help: "newidle balance searches each domain with a probability that depends on how often it found a task there (6.12.y)",
     },
@@ -436,7 +438,7 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "NEWIDLE_MIN_IDLE",
-        kernels: "..5.10",
+        kernels: "..5.15",
         seed: "002",
         help: "VARIANT (until 5.15): no newidle balance on a CPU whose average idle time is less than migration_cost_ns",
     },
@@ -522,7 +524,7 @@ pub const FEATURES: &[FeatureInfo] = &[
         name: "IDLE_SLEEPERS",
         kernels: "6.1..6.5",
         seed: "",
-        help: "VARIANT (5.15): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns",
+        help: "VARIANT (5.16): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns",
     },
     FeatureInfo {
         name: "BASE_SLICE",
@@ -556,13 +558,13 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "WA_IDLE_PREV",
-        kernels: "6.1..",
+        kernels: "5.15..",
         seed: "",
         help: "VARIANT (5.13): WA_IDLE: an idle previous CPU is kept even if it is in another cache, before loads are compared",
     },
     FeatureInfo {
         name: "SIS_ONE_SEARCH",
-        kernels: "6.1..",
+        kernels: "5.15..",
         seed: "",
         help: "VARIANT (5.12): a wakeup searches the target's cache once, from the CPU after the target: for an idle core if one is noted, otherwise for an idle sibling of the previous CPU and then for any idle CPU; without, it searches from the target on, first for an idle core, then for any idle CPU, then for an idle sibling of the target",
     },
@@ -574,9 +576,9 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "RECENT_USED_PREV",
-        kernels: "6.1..",
+        kernels: "5.15..",
         seed: "",
-        help: "VARIANT (by 6.1): a task's recently used CPU is its previous CPU at the wakeup before; without, the CPU on which the task last woke another task",
+        help: "VARIANT (by 5.15): a task's recently used CPU is its previous CPU at the wakeup before; without, the CPU on which the task last woke another task",
     },
     FeatureInfo {
         name: "IMB_NUMA_NR",
@@ -592,15 +594,15 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "LB_CAPACITY_GREATER",
-        kernels: "6.1..",
+        kernels: "5.15..",
         seed: "",
         help: "VARIANT (5.13): asymmetric capacity: balancing compares the capacity of the balancing CPU with that of other groups and CPUs, and a difference counts from 5 % on; without, it compares groups by capacity_margin, and CPUs exactly",
     },
     FeatureInfo {
         name: "LB_SKIP_EMPTY",
-        kernels: "6.1..",
+        kernels: "5.15..",
         seed: "",
-        help: "VARIANT (by 6.1): balancing never selects a CPU without fair tasks as the busiest, whatever load its sleeping tasks have left",
+        help: "VARIANT (5.12): balancing never selects a CPU without fair tasks as the busiest, whatever load its sleeping tasks have left",
     },
     FeatureInfo {
         name: "LB_BUSIEST_SIBLING",
@@ -616,13 +618,13 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "LB_SMT_BALANCE",
-        kernels: "6.8..",
+        kernels: "6.6..",
         seed: "",
         help: "VARIANT (6.6): an idle CPU relieves SMT cores that run several tasks, and only idle CPUs spread tasks over siblings, in proportion to their cores; without, busy CPUs do, too, and cores do not count",
     },
     FeatureInfo {
         name: "LB_IDLE_CORE",
-        kernels: "6.8..",
+        kernels: "6.6..",
         seed: "",
         help: "VARIANT (6.6): the first idle CPU of a group whose core is idle balances for the group; without, the first idle CPU",
     },
@@ -643,6 +645,12 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "6.18..",
         seed: "",
         help: "VARIANT (6.13): EEVDF: a task whose weight changes while it is moved takes along how far off its deadline is in real time",
+    },
+    FeatureInfo {
+        name: "IMB_NUMA_QUARTER",
+        kernels: "5.15",
+        seed: "",
+        help: "VARIANT (5.11 to 5.17): without IMB_NUMA_NR: between NUMA nodes an imbalance is allowed while the node runs less than a quarter of its CPUs: fork and exec stay there, and balancing leaves it up to two tasks more than it would move",
     },
 ];
 
@@ -838,12 +846,14 @@ pub const TUNABLES: &[TunableInfo] = &[
 ];
 
 /// The names of the profiles, oldest kernel first.
-pub const PROFILES: [&str; 9] = [
+pub const PROFILES: [&str; 11] = [
     "linux-4.8",
     "linux-5.5",
     "linux-5.10",
+    "linux-5.15",
     "linux-6.1",
     "linux-6.5",
+    "linux-6.6",
     "linux-6.8",
     "linux-6.12",
     "linux-6.18",
@@ -851,7 +861,8 @@ pub const PROFILES: [&str; 9] = [
 ];
 
 /// The kernel that each profile was compared with, or "".
-pub const COMPARED: [&str; 9] = ["", "", "5.10.223", "6.1.176", "", "", "6.12.107", "6.18.15", "7.3.4"];
+pub const COMPARED: [&str; 11] =
+    ["", "", "5.10.223", "", "6.1.176", "", "", "", "6.12.107", "6.18.15", "7.3.4"];
 
 /// Name and text of each reason of reasons.def, in the order of the codes.
 pub const REASONS: &[(&str, &str)] = &[
