@@ -45,7 +45,7 @@ impl First<'_> {
 }
 
 impl Trace for First<'_> {
-    fn fork(&mut self, _: u64, _: i32, _: i32) {}
+    fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
     fn waking(&mut self, _: u64, _: usize, _: i32, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
@@ -57,7 +57,8 @@ impl Trace for First<'_> {
     }
 }
 
-fn balance(d: &Decision) -> Option<&'static str> {
+/// What kind of balance it is, if it is no placement.
+pub(crate) fn balance(d: &Decision) -> Option<&'static str> {
     BALANCE_EVENTS.iter().find(|(event, _)| d.event & event != 0).map(|(_, name)| *name)
 }
 

@@ -46,7 +46,7 @@ fn simulate(args: &cli::Run, host: &Host, workload: &Workload, trace: Option<Out
     let Some(file) = trace else {
         return host.run(workload, seed, &mut NoTrace);
     };
-    let mut trace = TraceFile::new(file, host.machine.nr_cpus(), &workload.name)?;
+    let mut trace = TraceFile::new(file, host, workload)?;
     let outcome = host.run(workload, seed, &mut trace)?;
     trace.finish()?;
     Ok(outcome)

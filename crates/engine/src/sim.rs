@@ -577,6 +577,8 @@ impl<'a> Simulation<'a> {
             self.now,
             task.policy.pid,
             self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid),
+            program,
+            base,
         );
         self.tasks.push(task);
         self.allow(id, mask);

@@ -16,8 +16,8 @@ pub enum Leaving {
 
 /// Sees the scheduling events of a run. Times are in ns; task 0 is the idle task.
 pub trait Trace {
-    /// A task was created.
-    fn fork(&mut self, now: u64, pid: i32, process: i32);
+    /// A task was created; `program` and `base` are what [`Op::Spawn`](coreward_workload::Op::Spawn) gives it.
+    fn fork(&mut self, now: u64, pid: i32, process: i32, program: u32, base: u32);
     /// A task was woken on `cpu` and will run on `target`; `new` for its first time.
     fn waking(&mut self, now: u64, cpu: usize, waker: i32, pid: i32, target: usize, new: bool);
     /// A task moved between CPUs.
@@ -32,7 +32,7 @@ pub trait Trace {
 pub struct NoTrace;
 
 impl Trace for NoTrace {
-    fn fork(&mut self, _: u64, _: i32, _: i32) {}
+    fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
     fn waking(&mut self, _: u64, _: usize, _: i32, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}

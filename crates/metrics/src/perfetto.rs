@@ -1,15 +1,18 @@
 //! Perfetto traces (`.pftrace`) of scheduling events, for <https://ui.perfetto.dev> and `trace_processor`.
 //!
 //! A trace is a stream of packets; this writer emits the ftrace events that the thread-state and CPU tracks are built
-//! from, one bundle per CPU at a time, so it needs memory only for the open bundles.
+//! from, one bundle per CPU at a time, so it needs memory only for the open bundles. Events on other tracks follow each
+//! other as they come.
 
 mod proto;
+mod track;
 
 use std::io::{self, Write};
 
 use thiserror::Error;
 
 use proto::Message;
+pub use track::{Flow, Instant, Track, Value};
 
 /// Numbers of the fields that are written, as in Perfetto's `protos/perfetto/trace`: `trace.proto` and
 /// `trace_packet.proto` here, those of the messages within where they are made.
@@ -300,6 +303,16 @@ mod tests {
         trace.sched_wakeup_new(6_000, 0, A.pid, TaskRef { pid: 103, comm: "child", prio: 120 }, 0).unwrap();
         trace.sched_switch(7_000, 0, A, PrevState::Interruptible, TaskRef::IDLE).unwrap();
         trace.sched_switch(8_000, 1, B, PrevState::Preempted, TaskRef::IDLE).unwrap();
+        trace.thread_track(&threads[1]).unwrap();
+        trace.named_track(Track::cpu(1), "CPU 1 decisions").unwrap();
+        trace.counter_track(Track::counter(0), "LLC 0 running", "tasks").unwrap();
+        let args = [("prev_cpu", Value::Int(-1)), ("kind", Value::Text("wakeup"))];
+        let placed =
+            Instant { name: "idle core", category: "placement", args: &args, flow: Flow::Begins(1 << 40) };
+        trace.instant(2_050, Track::thread(101), &placed).unwrap();
+        let ran = Instant { name: "runs", category: "wakeup", args: &[], flow: Flow::Ends(1 << 40) };
+        trace.instant(5_000, Track::cpu(1), &ran).unwrap();
+        trace.counter(5_000, Track::counter(0), 2).unwrap();
         trace.finish().unwrap()
     }
 

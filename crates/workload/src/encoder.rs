@@ -12,7 +12,7 @@
 //! keep about half of the 48 CPUs of seed 002's machine busy.
 
 use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError, usage};
+use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -87,6 +87,7 @@ impl Encoder {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),
+            roles: self.roles(),
             shared: Shared {
                 mutexes: self.streams,
                 barriers: vec![self.threads + 1; 2 * self.streams as usize],
@@ -100,6 +101,14 @@ impl Encoder {
             assumptions: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        let of_streams = (1..=self.streams).flat_map(|stream| {
+            let whole = format!("stream {stream}");
+            [Role::One(whole.clone()), Role::Of { name: "worker", whole }]
+        });
+        std::iter::once(Role::One("encoder".into())).chain(of_streams).collect()
     }
 
     fn main(&self, scale: Scale) -> Program {

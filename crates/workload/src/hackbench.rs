@@ -7,7 +7,7 @@
 //! end of the last task.
 
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError, usage};
+use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -97,6 +97,11 @@ impl Hackbench {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: MESSAGE_NS,
             attributes: Vec::new(),
+            roles: vec![
+                Role::One("hackbench".into()),
+                Role::OfGroup { name: "receiver", first: FIRST, channels: self.fds },
+                Role::OfGroup { name: "sender", first: FIRST, channels: self.fds },
+            ],
             shared: Shared::default(),
             limits: Limits::default(),
             messages: messages_of(loops),

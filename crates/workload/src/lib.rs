@@ -10,6 +10,7 @@ mod netperf;
 mod output_options;
 mod perf_bench;
 mod program;
+mod role;
 pub mod rt_app;
 mod schbench;
 mod server;
@@ -26,6 +27,7 @@ pub use program::{
     Attributes, Channel, ChannelKind, Footprint, Limits, Op, Policy, Program, ProgramBuilder, Scale, Shared,
     Workload,
 };
+pub use role::{Role, TaskNames};
 pub use schbench::{Schbench, SchbenchOld};
 pub use server::Server;
 pub use sysbench::Sysbench;

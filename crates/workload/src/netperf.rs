@@ -9,7 +9,7 @@
 //! of all clients together.
 
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError, usage};
+use crate::{Program, Role, WorkloadError, usage};
 use clap::{Parser, ValueEnum};
 use coreward_input::within;
 
@@ -104,6 +104,7 @@ impl Netperf {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),
+            roles: vec![Role::One("netperf".into()), Role::Each("client"), Role::Each("server")],
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },
             messages: 0,

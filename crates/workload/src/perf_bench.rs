@@ -10,7 +10,7 @@
 
 use crate::hackbench::Hackbench;
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError, usage};
+use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -96,6 +96,10 @@ impl PerfPipe {
         } else {
             vec![self.parent(loops), first.build()]
         };
+        let roles: &[&str] = match self.threaded {
+            true => &["perf", "thread that reads first", "thread that writes first"],
+            false => &["perf, writes first", "perf, reads first"],
+        };
         Workload {
             name: format!(
                 "perf bench sched pipe -l {}{}",
@@ -108,6 +112,7 @@ impl PerfPipe {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),
+            roles: roles.iter().map(|role| Role::One((*role).into())).collect(),
             shared: Shared::default(),
             limits: Limits::default(),
             // two tasks need no time to settle: a shorter run is measured whole

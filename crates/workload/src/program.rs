@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::Role;
+
 /// One step of a task. Channel operands count from the task's base, which its
 /// parent gave it when it spawned it, so that many tasks share one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,6 +335,8 @@ pub struct Workload {
     pub message_ns: u64,
     /// Of each program, how its tasks differ from plain ones; programs beyond its end do not.
     pub attributes: Vec<Attributes>,
+    /// Of each program, how its tasks are called.
+    pub roles: Vec<Role>,
     /// Sets of CPUs for [`Op::SetAffinity`], each a list of CPU numbers.
     pub cpu_sets: Vec<Vec<u32>>,
     /// What tasks share besides channels.

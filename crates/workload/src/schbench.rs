@@ -17,7 +17,7 @@
 //! the seconds (what mmtests prints as `Lat 20.0th-qrtle`); for the old form an event is one round of a worker.
 
 use crate::program::{Attributes, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError, usage};
+use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -229,10 +229,14 @@ impl Group {
     fn workload(&self, name: String, scale: Scale) -> Workload {
         let mut programs = vec![self.main(scale)];
         let mut attributes = vec![Attributes::default()];
+        let tool = name.split(' ').next().unwrap_or_default();
+        let mut roles = vec![Role::One(tool.to_owned())];
         for group in 0..self.message_threads {
             programs.extend([self.message_thread(group), self.worker(group)]);
             let worker = Attributes { private_bytes: Some(self.worker_bytes), ..Attributes::default() };
             attributes.extend([Attributes::default(), worker]);
+            let whole = format!("message thread {}", group + 1);
+            roles.extend([Role::One(whole.clone()), Role::Of { name: "worker", whole }]);
         }
         Workload {
             name,
@@ -242,6 +246,7 @@ impl Group {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes,
+            roles,
             shared: Shared {
                 flags: self.message_threads * (self.threads + 1),
                 lists: self.message_threads,

@@ -9,7 +9,7 @@
 //! The report gives no numbers; the defaults are an assumption.
 
 use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{WorkloadError, usage};
+use crate::{Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -85,6 +85,7 @@ impl Server {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),
+            roles: vec![Role::One("server".into()), Role::Each("server thread")],
             shared: Shared { mutexes: self.locks, barriers: vec![self.threads + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.time * 1_000_000_000), ..Limits::default() },
             messages: 0,

@@ -12,7 +12,7 @@
 //! `event_latency_us_*` and `events_per_task_stddev`.
 
 use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError, usage};
+use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -91,6 +91,7 @@ impl Sysbench {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),
+            roles: vec![Role::One("sysbench".into()), Role::Each("sysbench thread")],
             shared: Shared {
                 mutexes: self.thread_locks,
                 barriers: vec![self.threads + 1],

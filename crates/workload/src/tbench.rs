@@ -14,7 +14,7 @@
 
 use crate::netperf::{client, clients_and_servers};
 use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
-use crate::{WorkloadError, usage};
+use crate::{Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
 
@@ -122,6 +122,7 @@ impl Tbench {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),
+            roles: vec![Role::One("tbench".into()), Role::Each("client"), Role::Each("server")],
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },
             messages: 0,

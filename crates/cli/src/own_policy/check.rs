@@ -108,7 +108,7 @@ fn decisions(code: &'static Code) -> Result<Vec<Decision>> {
 struct Decisions(Vec<Decision>);
 
 impl Trace for Decisions {
-    fn fork(&mut self, _: u64, _: i32, _: i32) {}
+    fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
     fn waking(&mut self, _: u64, _: usize, _: i32, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}

@@ -28,7 +28,7 @@ pub(crate) enum Event {
 struct Log(Vec<Event>);
 
 impl Trace for Log {
-    fn fork(&mut self, now: u64, pid: i32, process: i32) {
+    fn fork(&mut self, now: u64, pid: i32, process: i32, _: u32, _: u32) {
         self.0.push(Event::Fork { now, pid, process });
     }
     fn waking(&mut self, now: u64, cpu: usize, waker: i32, pid: i32, target: usize, new: bool) {
@@ -220,6 +220,7 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
         message_ns: 0,
         attributes: Vec::new(),
+        roles: Vec::new(),
         shared: Shared::default(),
         limits: Limits::default(),
         first_message_channel: channels as u32,

@@ -21,6 +21,13 @@ impl Message {
         self.uint(field, value as u64)
     }
 
+    /// A number of eight bytes.
+    pub(super) fn fixed64(mut self, field: u32, value: u64) -> Message {
+        self.varint(u64::from(field) << 3 | 1);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
     /// A text.
     pub(super) fn text(self, field: u32, text: &str) -> Message {
         self.delimited(field, text.as_bytes())
@@ -62,6 +69,8 @@ mod tests {
         assert_eq!(Message::default().message(3, &inner).bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
         let minus_two = [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(Message::default().int(1, -2).bytes(), minus_two);
+        let fixed = Message::default().fixed64(1, 0x0102);
+        assert_eq!(fixed.bytes(), [0x09, 0x02, 0x01, 0, 0, 0, 0, 0, 0]);
         assert_eq!(Message::default().uint(491, 0).bytes(), [0xd8, 0x1e, 0x00], "a field above 15");
     }
 }

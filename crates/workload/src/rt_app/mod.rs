@@ -25,7 +25,7 @@ mod legacy;
 mod task;
 
 use crate::program::{Attributes, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload};
-use crate::{Program, WorkloadError};
+use crate::{Program, Role, WorkloadError};
 use json::{Json, Value};
 use std::path::Path;
 use task::{Tables, Task};
@@ -264,9 +264,11 @@ impl Description {
         // main's, which is made last; then one for each task, and for each instance with timers of its own
         let mut programs: Vec<Program> = vec![ProgramBuilder::default().build()];
         let mut attributes = vec![Attributes::default()];
+        let mut roles = vec![Role::One("rt-app".into())];
         let mut add = |task: &Task| {
             programs.push(task.program(loops, timers));
             attributes.push(task.attributes());
+            roles.push(Role::Instance(task.name.clone()));
             timers += task.unique_timers;
             (programs.len() as u32 - 1, programs[programs.len() - 1].len())
         };
@@ -298,6 +300,7 @@ impl Description {
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes,
+            roles,
             shared: Shared {
                 mutexes: self.tables.mutexes.len(),
                 conds: self.tables.conds.len(),
