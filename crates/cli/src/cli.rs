@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coreward_engine::Settings;
 use coreward_input::within;
+use coreward_live_args as live;
 use coreward_machine::{MAX_CPUS, Partition, RelaxSemantics};
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
@@ -54,20 +55,15 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Schedule this machine with the policy, through sched_ext
-    #[command(disable_help_flag = true)]
-    Live(PassedOn),
+    Live(live::Live),
     /// Watch where this kernel places tasks, and show where the policy would have placed them
-    #[command(disable_help_flag = true)]
-    Shadow(PassedOn),
+    Shadow(live::Shadow),
     /// Show what the running scheduler does
-    #[command(disable_help_flag = true)]
-    Top(PassedOn),
+    Top(live::Top),
     /// Print the settings of the running scheduler
-    #[command(disable_help_flag = true)]
-    Get(PassedOn),
+    Get(live::Get),
     /// Change settings of the running scheduler
-    #[command(disable_help_flag = true)]
-    Set(PassedOn),
+    Set(live::Set),
 }
 
 #[derive(Subcommand)]
@@ -93,14 +89,6 @@ pub(crate) struct PolicyCheck {
     /// Files that coreward record wrote: how the policy agrees with them
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-}
-
-/// Arguments that another program parses.
-#[derive(Args)]
-pub(crate) struct PassedOn {
-    /// See --help
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
-    pub(crate) args: Vec<OsString>,
 }
 
 const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml or .json, sysfs (this machine), sysfs:DIR, hwloc:FILE or \

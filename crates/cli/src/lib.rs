@@ -83,11 +83,9 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Validate(args) => validate::run(&args, out),
         Command::Record(args) => record::run(&args),
         Command::Policy(command) => own_policy::run(&command, out),
-        Command::Live(args) => live::run("live", &args),
-        Command::Shadow(args) => live::run("shadow", &args),
-        Command::Top(args) => live::run("top", &args),
-        Command::Get(args) => live::run("get", &args),
-        Command::Set(args) => live::run("set", &args),
+        Command::Live(_) | Command::Shadow(_) | Command::Top(_) | Command::Get(_) | Command::Set(_) => {
+            live::run()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) fn run(args: &cli::Record) -> Result<()> {
     if !args.decisions && !args.queue {
         bail!("record what? --decisions or --queue");
     }
-    let mut command = sibling::command("coreward-record", "make record")?;
+    let mut command = sibling::command("coreward-record", "`make record`, which needs clang and libbpf")?;
     command.arg("--output").arg(&args.output);
     command.arg("--buffer").arg(args.buffer.to_string());
     if args.queue {

@@ -7,16 +7,14 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-/// The program of that name, which `made_by` builds.
+/// The program of that name, which `made_by` builds, with what that needs.
 ///
 /// # Errors
 /// It is not there.
 pub(crate) fn command(name: &str, made_by: &str) -> Result<Command> {
     match find(name) {
         Some(program) => Ok(Command::new(program)),
-        None => bail!(
-            "{name} is neither beside this program nor in PATH: build it with `{made_by}`, which needs clang and libbpf"
-        ),
+        None => bail!("{name} is neither beside this program nor in PATH: build it with {made_by}"),
     }
 }
 

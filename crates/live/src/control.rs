@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use coreward_live_args::{Get, Set};
 
 use crate::policy::WrongArgument;
-use crate::{cli, stats};
+use crate::stats;
 
 /// Sends a request to the running scheduler.
 fn ask(args: &[(&str, &str)]) -> Result<BTreeMap<String, i64>> {
@@ -29,7 +30,7 @@ fn first_line(error: &anyhow::Error) -> String {
 ///
 /// # Errors
 /// No scheduler runs, or it has no such setting.
-pub(crate) fn get(args: &cli::Get) -> Result<()> {
+pub(crate) fn get(args: &Get) -> Result<()> {
     let named: Vec<_> = args.name.iter().map(|name| ("name", name.as_str())).collect();
     for (name, value) in ask(&named)? {
         match args.name {
@@ -44,7 +45,7 @@ pub(crate) fn get(args: &cli::Get) -> Result<()> {
 ///
 /// # Errors
 /// No scheduler runs, or it has no such setting, or that cannot have the value.
-pub(crate) fn set(args: &cli::Set) -> Result<()> {
+pub(crate) fn set(args: &Set) -> Result<()> {
     for assignment in &args.settings {
         ask(&[("name", &assignment.name), ("value", &assignment.value.to_string())])?;
     }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use coreward_live_args::Live;
 use coreward_policy::{Feature, PolicySettings, Profile};
 use libbpf_rs::OpenObject;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
@@ -19,7 +20,7 @@ use crate::skel::live::LiveSkelBuilder;
 use crate::skel::live::types::live_stats;
 use crate::socket::{self, Server};
 use crate::stats::{self, Request, Response};
-use crate::{cli, kernel, metrics, policy};
+use crate::{kernel, metrics, policy};
 
 /// How often it checks whether it has to end.
 const POLL: Duration = Duration::from_millis(100);
@@ -34,7 +35,7 @@ const OWN_FEATURES: [Feature; 1] = [Feature::SYNC_ON_WAKER];
 ///
 /// # Errors
 /// The arguments are wrong, the kernel does not load the scheduler, or has ended it for a fault.
-pub(crate) fn run(args: &cli::Live) -> Result<()> {
+pub(crate) fn run(args: &Live) -> Result<()> {
     let (mut settings, profile) = policy::settings(&args.policy, &OWN_FEATURES)?;
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &cli::Live) -> Result<()> {
 /// Loads the scheduler for the online CPUs, and answers requests until it ends. The counters
 /// continue from `counted`.
 fn schedule(
-    args: &cli::Live,
+    args: &Live,
     settings: &mut PolicySettings,
     profile: Profile,
     counted: &mut Vec<live_stats>,

@@ -4,10 +4,10 @@ use std::fmt;
 use std::mem::size_of;
 
 use anyhow::Result;
+use coreward_live_args::Policy;
 use coreward_policy::{Changes, Code, Feature, PolicySettings, Profile, Sys, System};
 use coreward_state::{Options, domain_options, policy_system};
 
-use crate::cli;
 use crate::machine::LiveMachine;
 
 /// The user asked for something impossible.
@@ -71,10 +71,7 @@ pub(crate) fn check_effects(options: &Options) -> Result<(), WrongArgument> {
 ///
 /// # Errors
 /// A name is unknown or without effect, or a value out of its range.
-pub(crate) fn settings(
-    named: &cli::Policy,
-    on: &[Feature],
-) -> Result<(PolicySettings, Profile), WrongArgument> {
+pub(crate) fn settings(named: &Policy, on: &[Feature]) -> Result<(PolicySettings, Profile), WrongArgument> {
     let profile = Profile::named(&named.profile).map_err(|e| WrongArgument(format!("--profile: {e}")))?;
     let mut ours = Changes::default();
     on.iter().for_each(|feature| ours.switch_feature(*feature, true));

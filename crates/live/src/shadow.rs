@@ -1,6 +1,5 @@
 //! `coreward shadow`: runs the policy beside the kernel's own placement, which it only watches.
 
-mod args;
 mod count;
 mod json;
 mod names;
@@ -17,15 +16,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use coreward_input::printable_json;
+use coreward_live_args::{By, Policy, Shadow};
 use coreward_policy::{Feature, Profile};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
 use crate::machine::LiveMachine;
 use crate::skel::shadow::{ShadowSkel, ShadowSkelBuilder};
-use crate::{cli, kernel, policy};
-use args::By;
-pub(crate) use args::Shadow;
+use crate::{kernel, policy};
 use count::{Share, Totals};
 
 /// How often the table is drawn.
@@ -50,7 +48,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
         Some(name) => name.clone(),
         None => running_profile()?,
     };
-    let named = cli::Policy { profile, options: args.options.clone() };
+    let named = Policy { profile, options: args.options.clone() };
     let (settings, profile) = policy::settings(&named, &[])?;
     kernel::has_bpf()?;
     let system = policy::system(&LiveMachine::load()?, &settings, profile)?;
@@ -91,7 +89,7 @@ pub(crate) fn run(args: &Shadow) -> Result<()> {
     watch(&skel, args, &named, &ended)
 }
 
-fn watch(skel: &ShadowSkel<'_>, args: &Shadow, named: &cli::Policy, ended: &AtomicBool) -> Result<()> {
+fn watch(skel: &ShadowSkel<'_>, args: &Shadow, named: &Policy, ended: &AtomicBool) -> Result<()> {
     let (start, first) = (Instant::now(), counted(skel, args)?);
     let (mut drawn_at, mut drawn) = (start, first.clone());
     let live = !args.json && stdout().is_terminal();

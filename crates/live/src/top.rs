@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use coreward_live_args::Top;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use scx_stats::StatsClient;
 use serde_json::json;
 
-use crate::cli;
 use crate::policy::WrongArgument;
 use crate::stats::{self, Metrics};
 use view::View;
@@ -23,7 +23,7 @@ const PAGE: usize = 10;
 ///
 /// # Errors
 /// No scheduler runs, or it ends; standard output is not a terminal and `--once` was not asked for.
-pub(crate) fn run(args: &cli::Top) -> Result<()> {
+pub(crate) fn run(args: &Top) -> Result<()> {
     let interval = Duration::from_secs_f64(args.interval);
     if !args.once && !args.json && !stdout().is_terminal() {
         return Err(WrongArgument("standard output is not a terminal: use --once or --json".into()).into());

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use coreward_live_args::{By, Policy};
 use coreward_policy::Code;
 use serde_json::{Map, Value, json};
 
 use super::Counted;
-use super::args::By;
 use super::count::{DISTANCES, KINDS, Moves, mean};
-use crate::cli;
 
 fn moves(moves: &Moves) -> Value {
     DISTANCES
@@ -20,7 +19,7 @@ fn moves(moves: &Moves) -> Value {
 }
 
 /// What was decided in `elapsed`.
-pub(super) fn report(named: &cli::Policy, elapsed: Duration, counted: &Counted, by: Option<By>) -> Value {
+pub(super) fn report(named: &Policy, elapsed: Duration, counted: &Counted, by: Option<By>) -> Value {
     let totals = &counted.totals;
     let kinds = KINDS.iter().zip(&totals.kinds).map(|(name, counts)| {
         let value = json!({

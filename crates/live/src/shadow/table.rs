@@ -4,16 +4,15 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use coreward_input::printable;
+use coreward_live_args::{By, Policy};
 
 use super::Counted;
-use super::args::By;
 use super::count::{DISTANCES, KINDS, Moves, mean, percent};
-use crate::cli;
 
 /// Rows of commands or cgroups.
 const ROWS: usize = 20;
 
-fn policy(named: &cli::Policy) -> String {
+fn policy(named: &Policy) -> String {
     let words = std::iter::once(named.profile.clone()).chain(named.options.words());
     words.collect::<Vec<_>>().join(" ")
 }
@@ -33,7 +32,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// What was decided in `elapsed`.
-pub(super) fn render(named: &cli::Policy, elapsed: Duration, counted: &Counted, by: Option<By>) -> String {
+pub(super) fn render(named: &Policy, elapsed: Duration, counted: &Counted, by: Option<By>) -> String {
     let mut out = String::new();
     let totals = &counted.totals;
     let seconds = elapsed.as_secs_f64();
@@ -116,7 +115,7 @@ mod tests {
             added: [25, 2, 0, 0, 0],
             ..Counts::default()
         };
-        let named = cli::Policy {
+        let named = Policy {
             profile: "linux-6.12".into(),
             options: Options { sched_feat: vec!["NO_WA_IDLE".into()], set: vec![] },
         };

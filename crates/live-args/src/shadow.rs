@@ -6,7 +6,7 @@ use coreward_state::Options;
 
 /// How decisions are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
+pub enum By {
     /// The name of the task that is placed.
     Comm = 1,
     /// Its cgroup.
@@ -15,7 +15,7 @@ pub(crate) enum By {
 
 impl By {
     /// The name on the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             By::Comm => "comm",
             By::Cgroup => "cgroup",
@@ -23,26 +23,28 @@ impl By {
     }
 }
 
-#[derive(Args)]
-pub(crate) struct Shadow {
+/// Watch where this kernel places tasks, and show where the policy would have placed them
+#[derive(Args, Debug)]
+pub struct Shadow {
     /// The kernel whose features the policy starts from (see coreward features) [default: this one, or the nearest
     /// older one]
     #[arg(long, value_name = "P")]
-    pub(crate) profile: Option<String>,
+    pub profile: Option<String>,
+    /// What differs from it.
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub options: Options,
     /// Stop after this many seconds [default: when interrupted]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) duration: Option<f64>,
+    pub duration: Option<f64>,
     /// Also count by the command or the cgroup of the task that is placed
     #[arg(long, value_enum)]
-    pub(crate) by: Option<By>,
+    pub by: Option<By>,
     /// Print one JSON object at the end instead of tables
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Print the output of the kernel's verifier [default: only if it refuses a program]
     #[arg(long)]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 }
 
 /// The longest duration, in s: a year.
