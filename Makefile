@@ -2,6 +2,7 @@
 # make demo: builds, then runs the first experiment.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
+# make docs: runs the commands of README.md, docs/guide.md and docs/variant.md and writes what they print into these pages.
 # make bench: measures the engine's speed.
 # make bindings: generates the Rust side of policy/ in crates/policy/src/generated.
 # make record: builds coreward-record into target/release.
@@ -69,6 +70,7 @@ record:
 
 live:
 	@sh scripts/setup.sh live
+	@test -d crates/live/target/release || echo "make live: the first build takes three to four minutes of one core: it compiles libbpf and 230 crates, most of them for sched_ext's libraries"
 	cd crates/live && $(CARGO) build --locked --release
 	install -D -t target/release crates/live/target/release/coreward-live
 
@@ -77,6 +79,11 @@ parity:
 	@sh scripts/setup.sh parity
 	$(CARGO) build --locked --release -p coreward
 	vm/parity
+
+# The listings that tests compare are written, too.
+docs:
+	@sh scripts/setup.sh build
+	COREWARD_BLESS=1 $(CARGO) test --locked --release -p coreward --test readme --test golden
 
 bench:
 	@sh scripts/setup.sh build
@@ -110,4 +117,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check deny bench bindings record live parity bench-live faults effects kernels observe fidelity mutants fuzz
+.PHONY: help demo check deny docs bench bindings record live parity bench-live faults effects kernels observe fidelity mutants fuzz

@@ -43,8 +43,11 @@ fn takes_workload(command: &Command) -> bool {
     command.get_positionals().any(|argument| argument.get_id() == "workload")
 }
 
-/// coreward's words and the workload's; `None` if the workload is one word already, or missing.
-fn split<'a>(command: &Command, words: &[&'a str]) -> Result<Option<(Vec<&'a str>, Vec<&'a str>)>, String> {
+/// coreward's words and the workload's.
+type Split<'a> = (Vec<&'a str>, Vec<&'a str>);
+
+/// `None` if the workload is one word already, or missing.
+fn split<'a>(command: &Command, words: &[&'a str]) -> Result<Option<Split<'a>>, String> {
     let (mut own, mut workload) = (Vec::new(), Vec::new());
     let mut rest = words.iter().copied();
     while let Some(word) = rest.next() {

@@ -215,7 +215,7 @@ fn experiments() {
         (
             "label = \"b\"",
             "lable = \"b\"",
-            "10: unknown field `lable`, expected one of `label`, `profile`, `sched_feat`, `set`, `cost`, `seed`".to_owned(),
+            "10: unknown field `lable`, expected one of `label`, `profile`, `policy`, `sched_feat`, `set`, `cost`, `seed`".to_owned(),
         ),
         ("name", "nmae", "1: unknown field `nmae`, expected one of `name`, `title`, ".to_owned()),
         ("machine =", "#", "1: missing field `machine`".to_owned()),
