@@ -13,7 +13,8 @@
 # make observe: compares what coreward's scheduler reports with the kernel's counters.
 # make effects: measures how features and tunables change migrations on a running kernel.
 # make kernels: tests on which of Debian's kernels coreward's scheduler loads.
-# make fidelity: compares published figures with simulated ones, with ablations, and writes docs/fidelity.md.
+# make fidelity: compares published figures with simulated ones, with ablations, and writes docs/fidelity.md and .json.
+# make power: measures the false alarms of coreward compare and the changes that it finds, and writes docs/results/power.md.
 # make mutants: makes small changes to the policy, each of which its tests have to detect. With CAPTURES=DIR it also tells which the gates of make parity detect.
 # make fuzz: feeds arbitrary input to every reader for FUZZ_SECONDS (600).
 # Each target first makes sure that the tools it needs are installed (scripts/setup.sh).
@@ -104,7 +105,13 @@ faults effects kernels observe: live
 fidelity:
 	@sh scripts/setup.sh build
 	$(CARGO) build --locked --release -p coreward
-	target/release/coreward fidelity experiments --ablations --output docs/fidelity.md
+	target/release/coreward fidelity experiments --ablations --output docs/fidelity.md \
+		--record docs/fidelity.json --revision $$(git describe --always --dirty 2>/dev/null || echo unknown)
+
+power:
+	@sh scripts/setup.sh build
+	$(CARGO) run --locked --release -p coreward-engine --example power > target/power.md
+	mv target/power.md docs/results/power.md
 
 mutants:
 	@sh scripts/setup.sh build
@@ -117,4 +124,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check deny docs bench bindings record live parity bench-live faults effects kernels observe fidelity mutants fuzz
+.PHONY: help demo check deny docs bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coreward_engine::Settings;
 use coreward_input::within;
 use coreward_live_args as live;
 use coreward_machine::{MAX_CPUS, Partition, RelaxSemantics};
+use coreward_metrics::Metric;
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
 use coreward_state::Options;
@@ -39,6 +41,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Compare variants of the policy with a baseline
     Compare(Compare),
+    /// Write an experiment file to start from, or print the format of such files
+    Experiment(ExperimentFile),
     /// Compare published figures with simulated ones, and score the agreement
     Fidelity(Fidelity),
     /// Print the first decisions of a run, with the reason for each
@@ -275,6 +279,10 @@ fn interval_ns(text: &str) -> Result<u64, String> {
     seconds.map(|seconds| (seconds * 1e9).round() as u64).ok_or_else(|| "allowed are 0.000001 to 1000".into())
 }
 
+fn metric(name: &str) -> Result<Metric, String> {
+    Metric::named(name)
+}
+
 fn schedstat_version(text: &str) -> Result<Version, String> {
     match text {
         "15" => Ok(Version::V15),
@@ -286,13 +294,39 @@ fn schedstat_version(text: &str) -> Result<Version, String> {
 
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// Experiment files, or directories whose *.toml files are used
-    #[arg(required = true, value_name = "EXPERIMENT.toml")]
+    /// Experiment files, or directories whose *.toml files are used; or, with --with, a benchmark's command line as one
+    /// argument
+    #[arg(required = true, value_name = "EXPERIMENT.toml|WORKLOAD")]
     pub(crate) experiments: Vec<PathBuf>,
+    /// Compare without an experiment file: a variant by what it changes, like NO_TTWU_QUEUE,base_slice_ns=2ms or
+    /// linux-7.3. Features, tunables, costs and a profile are understood; more variants by repeating [default: as in
+    /// the file]
+    #[arg(long, value_name = "CHANGE,CHANGE...", requires = "machine")]
+    pub(crate) with: Vec<String>,
+    #[arg(long, value_name = "M", requires = "with", help = MACHINE_HELP)]
+    pub(crate) machine: Option<String>,
+    /// With --with: the kernel that the baseline stands for [default: linux-6.12]
+    #[arg(long, value_name = "P", requires = "with")]
+    pub(crate) profile: Option<String>,
+    /// With --with: the seed of the first run of each side [default: 1]
+    #[arg(long, value_name = "S", requires = "with", allow_negative_numbers = true, value_parser = within(0..=u64::MAX))]
+    pub(crate) seed: Option<u64>,
+    /// A metric that the verdict is about; may be repeated [default: as in the experiment, or the benchmark's result
+    /// and cpu_migrations]
+    #[arg(long, value_name = "METRIC", value_parser = metric)]
+    pub(crate) headline: Vec<Metric>,
     /// Run only the cases with this label [default: all]
     #[arg(long, value_name = "LABEL")]
     pub(crate) case: Vec<String>,
-    /// Number of runs of each side [default: as in the experiment, or 5]
+    /// Add runs until the 95 % interval of the first headline metric is at most this many percentage points to either
+    /// side, like 2% [default: no]
+    #[arg(long, value_name = "PERCENT", value_parser = crate::effort::precision)]
+    pub(crate) precision: Option<f64>,
+    /// Add runs for this time at most, like 60s, 5m or 1h. The report says how many were made, and which command
+    /// repeats them [default: no]
+    #[arg(long, value_name = "TIME", value_parser = crate::effort::budget)]
+    pub(crate) budget: Option<Duration>,
+    /// Number of runs of each side, the least if runs are added [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
@@ -309,17 +343,36 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
     /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
-    #[arg(long, conflicts_with = "html")]
+    #[arg(long)]
     pub(crate) ablations: bool,
-    /// Print JSON: an object, or an array if several experiments are given [default: text]
-    #[arg(long, conflicts_with = "html")]
-    pub(crate) json: bool,
-    /// Write the report of one experiment as an HTML page to a file [default: text on standard output]
+    /// Print JSON instead of text, or with =F write it to a file beside the text: an object, or an array if several
+    /// experiments are given [default: no]
+    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Also write the report of one experiment as an HTML page to a file [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ExperimentFile {
+    #[command(subcommand)]
+    pub(crate) command: ExperimentCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ExperimentCommand {
+    /// Write a commented experiment that runs, to change into one's own
+    Init {
+        /// The file to write
+        #[arg(value_name = "F.toml")]
+        file: PathBuf,
+    },
+    /// Print the JSON schema of experiment files, with which editors complete and check them
+    Schema,
 }
 
 #[derive(Args)]
@@ -330,6 +383,13 @@ pub(crate) struct Fidelity {
     /// Write the page to a file [default: standard output]
     #[arg(short, long, value_name = "F.md")]
     pub(crate) output: Option<PathBuf>,
+    /// Also write the scores of the families as JSON to a file. coreward compare quotes the one that was there when
+    /// it was built, docs/fidelity.json [default: no]
+    #[arg(long, value_name = "F.json")]
+    pub(crate) record: Option<PathBuf>,
+    /// What the record says that it is of, like a commit [default: the version of coreward]
+    #[arg(long, value_name = "TEXT", requires = "record")]
+    pub(crate) revision: Option<String>,
     /// Number of runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]

@@ -1,59 +1,103 @@
 //! `coreward compare`: compares the sides of an experiment over many seeds.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use coreward_metrics::{Ablated, Comparison, ablation, html, table};
-use rayon::ThreadPool;
 use serde::Serialize;
 
 use crate::cli;
-use crate::experiment::Experiment;
-use crate::output::{self, OutputFile, Outputs};
+use crate::effort::Effort;
+use crate::experiment::{AdHoc, Experiment};
+use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
+use crate::standing;
 
 pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
+    let (files, experiments) = prepare(args)?;
+    if let (Some(_), 2..) = (&args.html, experiments.len()) {
+        bail!("--html takes one experiment, given are {}", experiments.len());
+    }
+    let mut outputs = Outputs::new(files.into_iter().chain(experiments.iter().flat_map(Prepared::inputs)));
+    let page = args.html.as_deref().map(|target| outputs.create("--html", target)).transpose()?;
+    let json_only = args.json.as_deref() == Some(Path::new("-"));
+    let json = args.json.as_deref().filter(|_| !json_only);
+    let json = json.map(|target| outputs.create("--json", target)).transpose()?;
+
+    let pool = prepared::pool(args.jobs)?;
+    let effort = Effort::new(args.precision, args.budget);
+    let mut reports = Vec::new();
+    for (i, prepared) in experiments.iter().enumerate() {
+        let record = standing::of(&prepared.experiment)?;
+        let comparisons = prepared.compare(&pool, &effort)?.into_iter();
+        let comparisons: Vec<_> =
+            comparisons.map(|comparison| comparison.with_record(record.clone())).collect();
+        let ablations = prepared.ablate(&comparisons, &pool)?;
+        if !json_only {
+            if i > 0 {
+                writeln!(out)?;
+            }
+            print_report(prepared, &comparisons, &ablations, out)?;
+        }
+        reports.push((comparisons, ablations));
+    }
+    if let (Some(mut file), [(comparisons, ablations)]) = (page, &reports[..]) {
+        file.write_all(html::render(comparisons, ablations).as_bytes())?;
+        file.finish()?;
+    }
+    let one = args.experiments.len() == 1 && !args.experiments[0].is_dir();
+    let reports = reports.into_iter().zip(&experiments);
+    let reports =
+        reports.map(|((comparisons, ablations), prepared)| Report::new(prepared, comparisons, ablations));
+    let reports: Vec<_> = reports.collect();
+    let write = |out: &mut dyn Write| match &reports[..] {
+        [report] if one => output::json(out, report),
+        reports => output::json(out, &reports),
+    };
+    if let Some(mut file) = json {
+        write(&mut file)?;
+        file.finish()?;
+    }
+    if json_only { write(out) } else { Ok(()) }
+}
+
+/// The files that are read, and what stands in them. Every one is read before the first is run, so that a mistake in the
+/// last one shows immediately.
+fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
     let overrides = Overrides {
         runs: args.runs,
         scale: args.scale,
         task_group_depth: args.task_group_depth,
         costs: &args.cost,
+        headline: &args.headline,
         strict: args.strict,
     };
-    // every file is read before the first is run, so that a mistake in the last one shows immediately
-    let load = |path: &Path| {
-        let mut experiment = Experiment::load(path)?;
+    let prepare = |mut experiment: Experiment| {
         if !args.case.is_empty() {
             experiment.only(&args.case)?;
         }
-        Prepared::new(path, experiment, &overrides, args.ablations)
+        Prepared::new(experiment, &overrides, args.ablations)
     };
+    if let Some(machine) = &args.machine {
+        let [workload] = &args.experiments[..] else {
+            bail!(
+                "--with takes one workload, given are {}; a workload is one argument, in quotes",
+                args.experiments.len()
+            );
+        };
+        let options = AdHoc {
+            workload: workload.to_str().context("the workload is not UTF-8 text")?,
+            machine,
+            profile: args.profile.as_deref(),
+            seed: args.seed,
+            with: &args.with,
+        };
+        return Ok((Vec::new(), vec![prepare(Experiment::of_options(&options)?)?]));
+    }
     let files = prepared::files(&args.experiments)?;
-    let experiments = files.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
-    let pool = prepared::pool(args.jobs)?;
-    if let Some(target) = &args.html {
-        let [prepared] = &experiments[..] else {
-            bail!("--html takes one experiment, given are {}", experiments.len());
-        };
-        let mut outputs = Outputs::new(files.into_iter().chain(prepared.inputs()));
-        return write_page(prepared, &pool, outputs.create("--html", target)?);
-    }
-    if args.json {
-        let reports = experiments.iter().map(|prepared| Report::of(prepared, &pool));
-        let reports = reports.collect::<Result<Vec<_>>>()?;
-        return match (&reports[..], &args.experiments[..]) {
-            ([one], [path]) if !path.is_dir() => output::json(out, one),
-            _ => output::json(out, &reports),
-        };
-    }
-    for (i, prepared) in experiments.iter().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
-        }
-        print_report(prepared, &pool, out)?;
-    }
-    Ok(())
+    let experiments = files.iter().map(|path| prepare(Experiment::load(path)?)).collect::<Result<_>>()?;
+    Ok((files, experiments))
 }
 
 /// The output of `--json` for an experiment.
@@ -77,9 +121,7 @@ enum Compared {
 }
 
 impl Report {
-    fn of(prepared: &Prepared, pool: &ThreadPool) -> Result<Report> {
-        let mut cases = prepared.compare(pool)?;
-        let ablations = prepared.ablate(&cases, pool)?;
+    fn new(prepared: &Prepared, mut cases: Vec<Comparison>, ablations: Vec<Ablated>) -> Report {
         let compared = match cases.pop() {
             Some(single) if single.case.is_none() => Compared::Single(Box::new(single)),
             last => {
@@ -87,40 +129,32 @@ impl Report {
                 Compared::Cases { experiment: prepared.experiment.name.clone(), cases }
             }
         };
-        Ok(Report { compared, ablations })
+        Report { compared, ablations }
     }
 }
 
-fn write_page(prepared: &Prepared, pool: &ThreadPool, mut file: OutputFile) -> Result<()> {
-    let comparisons = prepared.compare(pool)?;
-    file.write_all(html::render(&comparisons, &prepared.experiment.headline).as_bytes())?;
-    file.finish()
-}
-
-fn print_report(prepared: &Prepared, pool: &ThreadPool, out: &mut dyn Write) -> Result<()> {
-    let comparisons = prepared.compare(pool)?;
-    heading(prepared, out)?;
-    for (case, comparison) in prepared.cases.iter().zip(&comparisons) {
+fn print_report(
+    prepared: &Prepared,
+    comparisons: &[Comparison],
+    ablations: &[Ablated],
+    out: &mut dyn Write,
+) -> Result<()> {
+    heading(prepared, comparisons, out)?;
+    for (case, comparison) in prepared.cases.iter().zip(comparisons) {
         if let Some(label) = &case.label {
             writeln!(out, "\ncase      {label}")?;
-            case_heading(prepared, case, out)?;
+            case_heading(comparison, out)?;
         }
         writeln!(out)?;
-        out.write_all(table::render(comparison, &prepared.experiment.headline).as_bytes())?;
+        out.write_all(table::render(comparison).as_bytes())?;
     }
-    for ablated in prepared.ablate(&comparisons, pool)? {
-        let case = ablated.case.iter().map(|case| format!(": {case}")).collect::<String>();
-        write!(
-            out,
-            "\n{}{case}: change in percent ± spread of the runs\n{}",
-            ablated.experiment,
-            ablation::table(&ablated)
-        )?;
+    for ablated in ablations {
+        write!(out, "\n{}\n{}", ablated.title(), ablation::table(ablated))?;
     }
     Ok(out.flush()?)
 }
 
-fn heading(prepared: &Prepared, out: &mut dyn Write) -> Result<()> {
+fn heading(prepared: &Prepared, comparisons: &[Comparison], out: &mut dyn Write) -> Result<()> {
     let experiment = &prepared.experiment;
     for text in [&experiment.title, &experiment.description].into_iter().flatten() {
         writeln!(out, "{}", text.trim())?;
@@ -128,12 +162,16 @@ fn heading(prepared: &Prepared, out: &mut dyn Write) -> Result<()> {
     if let Some(source) = &experiment.source {
         writeln!(out, "source    {source}")?;
     }
+    writeln!(out, "coreward  {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "machine   {}", prepared.hosts[0].machine.name)?;
-    if let [single @ Case { label: None, .. }] = &prepared.cases[..] {
-        case_heading(prepared, single, out)?;
+    if let ([Case { label: None, .. }], [comparison]) = (&prepared.cases[..], comparisons) {
+        case_heading(comparison, out)?;
     }
     for (side, host) in experiment.sides().zip(&prepared.hosts) {
-        let changed = host.policy.deviations();
+        let mut changed = host.policy.deviations();
+        if side.seed != experiment.baseline.seed {
+            changed.push(format!("seeds from {}", side.seed));
+        }
         let changed =
             if changed.is_empty() { String::new() } else { format!(" with {}", changed.join(", ")) };
         writeln!(out, "side      {}: {}{changed}", side.label, host.policy.profile.name())?;
@@ -141,7 +179,12 @@ fn heading(prepared: &Prepared, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn case_heading(prepared: &Prepared, case: &Case, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "workload  {}", case.workload.name)?;
-    Ok(writeln!(out, "runs      {} a side, from seed {}", case.runs, prepared.experiment.baseline.seed)?)
+fn case_heading(comparison: &Comparison, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "workload  {}", comparison.recipe.workload)?;
+    writeln!(out, "command   {}", comparison.recipe.command)?;
+    Ok(writeln!(
+        out,
+        "runs      {} a side, from seed {}",
+        comparison.baseline.runs, comparison.baseline.seed
+    )?)
 }

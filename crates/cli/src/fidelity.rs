@@ -7,14 +7,16 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use coreward_input::printable;
 use coreward_metrics::Fidelity;
-use coreward_metrics::fidelity::{Ran, render};
+use coreward_metrics::fidelity::{Ran, Record, render};
 use rayon::ThreadPool;
 
 use crate::cli;
+use crate::effort::Effort;
 use crate::experiment::Experiment;
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Overrides, Prepared};
 use crate::scale;
+use crate::standing;
 
 /// The family of experiments that name none.
 const NO_FAMILY: &str = "other";
@@ -24,10 +26,16 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let experiments = load(args, &files)?;
     let mut outputs = Outputs::new(files.into_iter().chain(experiments.iter().flat_map(Prepared::inputs)));
     let file = args.output.as_deref().map(|file| outputs.create("--output", file)).transpose()?;
+    let record = args.record.as_deref().map(|file| outputs.create("--record", file)).transpose()?;
     let pool = prepared::pool(args.jobs)?;
     // one after the other, which frees the machines of each before the next is run
     let ran = experiments.into_iter().map(|prepared| run_one(&prepared, &pool));
     let fidelity = Fidelity::new(ran.collect::<Result<_>>()?, notes(args));
+    if let Some(mut file) = record {
+        let revision = args.revision.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
+        output::json(&mut file, &Record::new(&fidelity, revision, &standing::model()?))?;
+        file.finish()?;
+    }
     match file {
         Some(mut file) => {
             write(args, &fidelity, &mut file)?;
@@ -45,7 +53,7 @@ fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
     for path in files {
         let experiment = Experiment::load(path)?;
         if !experiment.published.is_empty() {
-            experiments.push(Prepared::new(path, experiment, &overrides, args.ablations)?);
+            experiments.push(Prepared::new(experiment, &overrides, args.ablations)?);
         }
     }
     if experiments.is_empty() {
@@ -58,7 +66,7 @@ fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
 /// Runs an experiment, and says on standard error how long that took.
 fn run_one(prepared: &Prepared, pool: &ThreadPool) -> Result<Ran> {
     let start = Instant::now();
-    let comparisons = prepared.compare(pool)?;
+    let comparisons = prepared.compare(pool, &Effort::default())?;
     let ablations = prepared.ablate(&comparisons, pool)?;
     let experiment = &prepared.experiment;
     eprintln!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64());

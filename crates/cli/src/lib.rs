@@ -9,6 +9,7 @@ mod cli;
 mod command_line;
 mod compare;
 mod domains;
+mod effort;
 pub mod experiment;
 mod explain;
 mod features;
@@ -27,7 +28,9 @@ mod run;
 mod scale;
 mod schedstat;
 mod setup;
+mod shell;
 mod sibling;
+mod standing;
 mod topology;
 mod tracefile;
 mod unmet;
@@ -76,6 +79,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Features(args) => features::run(&args, out),
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
+        Command::Experiment(args) => experiment::command::run(&args, out),
         Command::Fidelity(args) => fidelity::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Calibrate(args) => calibrate::run(&args, out),
@@ -99,7 +103,7 @@ fn fail(status: u8, message: &str) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Help goes to standard output. A usage error shows only what is wrong and what is allowed.
+/// Help goes to standard output. A usage error shows only what is wrong, what is allowed, and what may have been meant.
 fn usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -112,8 +116,11 @@ fn usage(error: &clap::Error) -> ExitCode {
         }
         _ => {
             let text = error.render().to_string();
-            let what = text.split("\n\n").next().unwrap_or_default();
-            fail(FAILURE, what.trim_start_matches("error: "))
+            let mut parts = text.split("\n\n");
+            let what = parts.next().unwrap_or_default().trim_start_matches("error: ");
+            let similar = parts.next().and_then(|tip| tip.trim().strip_prefix("tip: a similar"));
+            let similar = similar.map(|similar| format!(", a similar{similar}")).unwrap_or_default();
+            fail(FAILURE, &format!("{what}{similar}"))
         }
     }
 }

@@ -1,22 +1,27 @@
 //! Experiments that are ready to run, and their runs.
 
 use std::fs;
+use std::iter::zip;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::NoTrace;
 use coreward_input::printable;
-use coreward_metrics::{Ablated, Comparison, Metrics, Published, Runs};
+use coreward_metrics::{Ablated, Comparison, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::assumed;
+use crate::effort::Effort;
 use crate::experiment::{self, Ablation, Experiment, Named};
 use crate::policy::Policy;
 use crate::report;
+use crate::scale;
 use crate::setup::{self, Host};
+use crate::shell;
 use coreward_policy::Assignment;
 
 /// The most runs of a side under an ablation, which has to distinguish mechanisms, not to measure a percent.
@@ -31,6 +36,7 @@ pub(crate) struct Overrides<'a> {
     pub(crate) costs: &'a [Assignment],
     /// Refuse a machine or workload that is not described completely.
     pub(crate) strict: bool,
+    pub(crate) headline: &'a [Metric],
 }
 
 /// An experiment that can be run.
@@ -39,6 +45,8 @@ pub(crate) struct Prepared {
     pub(crate) cases: Vec<Case>,
     /// Of the baseline and the variants.
     pub(crate) hosts: Vec<Host>,
+    /// The command line that repeats it, but for what depends on the case.
+    command: Vec<String>,
     /// For each ablation that is to be run, of the baseline and the variants.
     ablated: Vec<Vec<Host>>,
 }
@@ -48,20 +56,26 @@ pub(crate) struct Case {
     pub(crate) label: Option<String>,
     pub(crate) workload: Workload,
     scale: Scale,
+    /// Whether the experiment has another scale.
+    rescaled: bool,
     pub(crate) runs: u32,
     ablated: bool,
 }
 
-/// All runs of one case.
+/// Runs of one case, of all its sides.
+#[derive(Clone)]
 struct Batch<'a> {
     case: &'a Case,
     /// The ablation under which it is run, if it is under one.
     ablation: Option<&'a str>,
     /// Of the baseline and the variants.
     hosts: &'a [Host],
-    /// Of a side.
-    runs: usize,
+    /// Which runs of each side: run i has the i-th seed.
+    runs: Range<usize>,
 }
+
+/// The metrics of the runs of each side, in the order of their seeds.
+type SideRuns = Vec<Vec<Metrics>>;
 
 /// The files that are meant: a directory stands for all `*.toml` files in it and in its directories, in the order of
 /// their paths.
@@ -109,8 +123,7 @@ impl Prepared {
     /// # Errors
     /// The machine or a workload is refused, or the machine does not have what a side asks for.
     pub(crate) fn new(
-        path: &Path,
-        experiment: Experiment,
+        mut experiment: Experiment,
         overrides: &Overrides,
         ablations: bool,
     ) -> Result<Prepared> {
@@ -121,8 +134,8 @@ impl Prepared {
             for cost in overrides.costs {
                 policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
             }
-            let mut host =
-                Host::new(machine.clone(), policy).with_context(|| format!("{}: {what}", path.display()))?;
+            let mut host = Host::new(machine.clone(), policy)
+                .with_context(|| format!("{}: {what}", experiment.origin[0]))?;
             host.task_group_depth = overrides.task_group_depth.unwrap_or(depth);
             host.time_limit_s = experiment.time_limit_s;
             Ok(host)
@@ -139,7 +152,11 @@ impl Prepared {
             false => Vec::new(),
         };
         let cases = experiment.cases.iter().map(|case| Case::new(case, overrides)).collect::<Result<_>>()?;
-        Ok(Prepared { experiment, cases, hosts, ablated })
+        let command = command(&experiment, overrides);
+        if !overrides.headline.is_empty() {
+            experiment.headline = overrides.headline.to_vec();
+        }
+        Ok(Prepared { experiment, cases, hosts, command, ablated })
     }
 
     /// The files and directories that the machine and the workloads were read from.
@@ -148,21 +165,45 @@ impl Prepared {
         setup::inputs(&machine.text, cases.iter().map(|case| case.workload.text.as_str()))
     }
 
-    /// Runs all seeds of all sides and compares the sides, case by case.
-    pub(crate) fn compare(&self, pool: &ThreadPool) -> Result<Vec<Comparison>> {
-        let batches = self.cases.iter().map(|case| Batch {
-            case,
-            ablation: None,
-            hosts: &self.hosts,
-            runs: case.runs as usize,
-        });
-        self.run(&batches.collect::<Vec<_>>(), pool)
+    /// Runs all sides with as many seeds as it takes, and compares them, case by case.
+    pub(crate) fn compare(&self, pool: &ThreadPool, effort: &Effort) -> Result<Vec<Comparison>> {
+        let batch =
+            |case| Batch { case, ablation: None, hosts: &self.hosts, runs: 0..effort.first_runs(case.runs) };
+        let mut batches: Vec<_> = self.cases.iter().map(batch).collect();
+        let mut runs = self.run(&batches, pool)?;
+        let mut compared = zip(&batches, &runs)
+            .map(|(batch, runs)| self.comparison(batch, runs))
+            .collect::<Result<Vec<_>>>()?;
+        loop {
+            let mut wanted: Vec<(usize, usize)> =
+                (0..compared.len()).filter_map(|i| Some((i, effort.next_runs(&compared[i])?))).collect();
+            let sides = self.hosts.len();
+            let made = runs.iter().flatten().map(Vec::len).sum();
+            let affordable = effort.affordable(made) / (sides * wanted.len().max(1));
+            wanted.iter_mut().for_each(|(i, next)| {
+                *next = (*next).min(compared[*i].baseline.runs.saturating_add(affordable))
+            });
+            wanted.retain(|(i, next)| *next > compared[*i].baseline.runs);
+            if wanted.is_empty() {
+                break;
+            }
+            let of =
+                |&(i, next): &(usize, usize)| Batch { runs: batches[i].runs.end..next, ..batches[i].clone() };
+            let round: Vec<_> = wanted.iter().map(of).collect();
+            for ((i, next), more) in zip(wanted, self.run(&round, pool)?) {
+                zip(&mut runs[i], more).for_each(|(side, more)| side.extend(more));
+                batches[i].runs.end = next;
+                compared[i] = self.comparison(&batches[i], &runs[i])?;
+            }
+        }
+        compared.iter_mut().for_each(|comparison| comparison.notes.extend(effort.note(comparison)));
+        Ok(compared)
     }
 
     /// Runs cases under each ablation; `intact` are the comparisons of all cases without. Nothing if there are no
     /// ablations, or they were not asked for.
     pub(crate) fn ablate(&self, intact: &[Comparison], pool: &ThreadPool) -> Result<Vec<Ablated>> {
-        let Experiment { ablations, headline, .. } = &self.experiment;
+        let Experiment { ablations, .. } = &self.experiment;
         if self.ablated.is_empty() {
             return Ok(Vec::new());
         }
@@ -170,43 +211,70 @@ impl Prepared {
         let mut batches = Vec::new();
         for (case, _) in &cases {
             for (ablation, hosts) in ablations.iter().zip(&self.ablated) {
-                let runs = case.runs.min(ABLATION_RUNS) as usize;
+                let runs = 0..case.runs.min(ABLATION_RUNS) as usize;
                 batches.push(Batch { case, ablation: Some(&ablation.label), hosts, runs });
             }
         }
-        let comparisons = self.run(&batches, pool)?;
+        let runs = self.run(&batches, pool)?;
+        let comparisons = zip(&batches, &runs).map(|(batch, runs)| self.comparison(batch, runs));
+        let comparisons = comparisons.collect::<Result<Vec<_>>>()?;
         let labels: Vec<_> = ablations.iter().map(|ablation| ablation.label.as_str()).collect();
         let of_cases = cases.iter().zip(comparisons.chunks(labels.len()));
         Ok(of_cases
-            .map(|((_, intact), ablated)| Ablated::new(intact, labels.iter().copied().zip(ablated), headline))
+            .map(|((_, intact), ablated)| Ablated::new(intact, labels.iter().copied().zip(ablated)))
             .collect())
     }
 
-    /// The sides of an experiment with their runs compared, batch by batch.
-    fn run(&self, batches: &[Batch], pool: &ThreadPool) -> Result<Vec<Comparison>> {
-        let metrics = pool.install(|| self.run_all(batches))?;
-        let mut rest = &metrics[..];
-        let mut comparisons = Vec::new();
-        for batch in batches {
-            let (own, others) = rest.split_at(batch.all_runs());
-            comparisons.push(self.comparison(batch, own)?);
-            rest = others;
-        }
-        Ok(comparisons)
+    /// Makes the runs of all batches.
+    fn run(&self, batches: &[Batch], pool: &ThreadPool) -> Result<Vec<SideRuns>> {
+        let mut metrics = pool.install(|| self.run_all(batches))?.into_iter();
+        let of_side = |batch: &Batch, metrics: &mut dyn Iterator<Item = Metrics>| {
+            metrics.take(batch.runs.len()).collect()
+        };
+        let of_batch = |batch: &Batch| (0..batch.hosts.len()).map(|_| of_side(batch, &mut metrics)).collect();
+        Ok(batches.iter().map(of_batch).collect())
     }
 
-    /// Compares the runs of a batch, which stand side by side.
-    fn comparison(&self, batch: &Batch, metrics: &[Metrics]) -> Result<Comparison> {
-        let sides = self.experiment.sides().zip(metrics.chunks(batch.runs));
-        let mut sides = sides.map(|(side, runs)| Runs { label: side.label.clone(), runs: runs.to_vec() });
+    /// Compares the sides of a batch.
+    fn comparison(&self, batch: &Batch, runs: &SideRuns) -> Result<Comparison> {
+        let sides = zip(self.experiment.sides(), batch.hosts);
+        let mut sides = zip(sides, runs).map(|((side, host), runs)| Runs {
+            label: side.label.clone(),
+            profile: host.policy.profile.name().to_owned(),
+            changes: host.policy.deviations(),
+            seed: side.seed,
+            runs: runs.clone(),
+        });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = match batch.ablation {
             None => self.published(batch.case),
             Some(_) => Vec::new(),
         };
         let notes = report::scaled(batch.case.scale, &batch.case.workload).into_iter().collect();
-        let comparison = Comparison::new(&self.experiment.name, baseline, sides.collect(), published, notes);
-        Ok(comparison.of_case(batch.case.label.clone()))
+        let Experiment { name, headline, .. } = &self.experiment;
+        let comparison = Comparison::new(name, headline, baseline, sides.collect(), published, notes);
+        Ok(comparison.of_case(batch.case.label.clone()).with_recipe(self.recipe(batch)))
+    }
+
+    fn recipe(&self, batch: &Batch) -> Recipe {
+        let Batch { case, hosts, runs, .. } = batch;
+        let machine = &hosts[0].machine;
+        let scale = scale::text(case.scale);
+        let mut command: Vec<&str> = self.command.iter().map(String::as_str).collect();
+        command.extend(case.label.iter().flat_map(|label| ["--case", label]));
+        let runs = runs.end.to_string();
+        command.extend(["--runs", &runs]);
+        if case.rescaled {
+            command.extend(["--scale", &scale]);
+        }
+        Recipe {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: shell::line(command),
+            machine: format!("{}: {}", machine.name, machine.description),
+            workload: case.workload.name.clone(),
+            scale: scale.clone(),
+            task_group_depth: hosts[0].task_group_depth,
+        }
     }
 
     /// What was published about a case.
@@ -232,7 +300,7 @@ impl Prepared {
 
     /// Run i of a batch.
     fn run_one(&self, batch: &Batch, i: usize) -> Result<Metrics> {
-        let (number, run) = (i / batch.runs, i % batch.runs);
+        let (number, run) = (i / batch.runs.len(), batch.runs.start + i % batch.runs.len());
         let side = self.experiment.sides().nth(number).context("a batch has runs of each side")?;
         let seed = side.seed.wrapping_add(run as u64);
         let outcome = batch.hosts[number].run(&batch.case.workload, seed, &mut NoTrace);
@@ -253,6 +321,7 @@ impl Case {
             label: case.label.clone(),
             workload: assumed::workload(text, scale, overrides.strict).with_context(|| place.clone())?,
             scale,
+            rescaled: scale != case.scale,
             runs: overrides.runs.unwrap_or(case.runs),
             ablated: case.ablated,
         })
@@ -262,8 +331,19 @@ impl Case {
 impl Batch<'_> {
     /// Of all its sides.
     fn all_runs(&self) -> usize {
-        self.hosts.len() * self.runs
+        self.hosts.len() * self.runs.len()
     }
+}
+
+/// The command line that repeats an experiment, but for what depends on the case.
+fn command(experiment: &Experiment, overrides: &Overrides) -> Vec<String> {
+    let mut command: Vec<String> = ["coreward".into(), "compare".into()].to_vec();
+    command.extend(experiment.origin.iter().cloned());
+    command.extend(overrides.headline.iter().flat_map(|metric| ["--headline".into(), metric.name().into()]));
+    command.extend(overrides.costs.iter().flat_map(|c| ["--cost".into(), format!("{}={}", c.name, c.value)]));
+    command
+        .extend(overrides.task_group_depth.iter().flat_map(|n| ["--task-group-depth".into(), n.to_string()]));
+    command
 }
 
 /// On standard error, and only if that is a terminal.

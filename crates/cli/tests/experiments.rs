@@ -13,13 +13,119 @@ fn experiment(name: &str) -> String {
     format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A feature that cannot do anything, and a change that is none, are reported as no difference.
+/// A feature that cannot do anything, and a change that is none, are not shown to do anything.
 #[test]
 fn negative_controls() {
-    for (name, variant) in [("negative-one-llc", "WAKEUP_BIAS_PREV"), ("negative-no-op", "no-op")] {
-        let report = stdout(&["compare", &experiment(name)]);
-        assert!(report.contains(&format!("\n{variant}: no difference\n")), "{report}");
+    let report = stdout(&["compare", &experiment("negative-one-llc")]);
+    assert!(
+        report.contains("\nWAKEUP_BIAS_PREV: all 10 runs equal the baseline's in every metric\n"),
+        "{report}"
+    );
+    let report = stdout(&["compare", &experiment("negative-no-op")]);
+    for metric in ["runtime_s", "cpu_migrations", "context_switches"] {
+        let line = format!("\nno-op: {metric}: no change shown with 10 runs; one of ");
+        assert!(report.contains(&line), "{report}");
     }
+}
+
+/// Few runs show a large effect on what is asked about, however many metrics stand beside it; and they say of what they
+/// do not show how large it could be.
+#[test]
+fn five_runs_show_a_large_effect() {
+    let compare = [
+        "compare",
+        "perf bench sched messaging -g 1 -l 100",
+        "--machine",
+        "1n2l4c2t",
+        "--with",
+        "WAKEUP_BIAS_PREV",
+        "--headline",
+        "cpu_migrations",
+        "--headline",
+        "runtime_s",
+    ];
+    let report = stdout(&[&compare[..], &["--runs", "5"]].concat());
+    assert!(report.contains("\nWAKEUP_BIAS_PREV: cpu_migrations "), "{report}");
+    assert!(report.contains("% better (CI95: "), "{report}");
+    assert!(
+        report.contains("\nWAKEUP_BIAS_PREV: runtime_s: no change shown with 5 runs; one of "),
+        "{report}"
+    );
+    assert!(report.contains(" % or more would have been, 8 times in 10\n"), "{report}");
+}
+
+/// Runs are added until the interval is narrow enough, whatever the jobs; and the command that is named makes the same.
+#[test]
+fn runs_are_added_until_the_interval_is_narrow() {
+    let workload = "hackbench -g 2 -f 2 -T --pipe -l 100";
+    let compare = ["compare", workload, "--machine", "1n2l2c1t", "--with", "WAKEUP_BIAS_PREV"];
+    let json = |options: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&stdout(&[&compare[..], &["--json"], options].concat())).unwrap()
+    };
+    let width = |report: &serde_json::Value| {
+        let ends = report["variants"][0]["interval_pct"]["messages_per_s"].as_array().unwrap().clone();
+        (ends[1].as_f64().unwrap() - ends[0].as_f64().unwrap()) / 2.0
+    };
+    let few = json(&["--runs", "5"]);
+    let target = width(&few) / 2.0;
+    let precision = format!("{target:.2}%");
+    let enough = json(&["--precision", &precision, "--jobs", "1"]);
+    assert_eq!(json(&["--precision", &precision, "--jobs", "2"]), enough);
+    let runs = enough["baseline"]["runs"].as_u64().unwrap();
+    assert!(runs > 5 && width(&enough) <= target + 0.01 && width(&few) > target, "{runs}");
+    let mut repeated = json(&["--runs", &runs.to_string()]);
+    let note = &enough["notes"][0];
+    assert!(
+        note.as_str().unwrap().starts_with(&format!("runs were added until there were {runs} a side; ")),
+        "{note}"
+    );
+    repeated["notes"] = enough["notes"].clone();
+    assert_eq!(repeated, enough);
+
+    // a budget that is over at once leaves the first runs
+    let hasty = json(&["--budget", "1s", "--runs", "7"]);
+    assert!(hasty["baseline"]["runs"].as_u64().unwrap() >= 7);
+    assert!(hasty["notes"][0].as_str().unwrap().contains("when the budget ended"));
+}
+
+/// A comparison is printed with the model's record at such comparisons.
+#[test]
+fn the_models_record_stands_beside_the_figures() {
+    let record = |with: &str| {
+        let report = stdout(&[
+            "compare",
+            "hackbench -g 1 -f 1 -l 1",
+            "--machine",
+            "1n1l2c1t",
+            "--with",
+            with,
+            "--runs",
+            "1",
+        ]);
+        report.lines().find_map(|line| line.strip_prefix("the model's record: ").map(str::to_owned)).unwrap()
+    };
+    let json = include_str!("../../../docs/fidelity.json");
+    let scores: serde_json::Value = serde_json::from_str(json).unwrap();
+    let score = &scores["families"]["bias_prev"];
+    let bias = record("WAKEUP_BIAS_PREV");
+    let start = format!(
+        "bias_prev: of {} published changes the sign is right in {} (",
+        score["scored"], score["right"]
+    );
+    assert!(bias.starts_with(&start), "{bias}");
+    assert!(bias.contains(" (docs/fidelity.md, revision "), "{bias}");
+    assert_eq!(record("NO_SIS_UTIL"), "no published figures of this kind were checked");
+}
+
+/// The schema that editors read is that of the parser.
+#[test]
+fn the_schema_beside_the_experiments_is_current() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/experiment.schema.json");
+    let schema = stdout(&["experiment", "schema"]);
+    if std::env::var_os("COREWARD_BLESS").is_some() {
+        fs::write(&file, &schema).unwrap();
+    }
+    assert_eq!(schema, fs::read_to_string(&file).unwrap(), "COREWARD_BLESS=1 writes it");
 }
 
 /// Seed 000's experiment, too short to mean anything: what was published stands beside what was simulated.

@@ -120,6 +120,16 @@ fn the_page_is_the_same_whatever_the_jobs() {
     };
     let once = write("1");
     assert_eq!(write("2"), once);
+    let record = dir.join("record.json");
+    let options = ["--record", record.to_str().unwrap(), "--revision", "abc"];
+    let with_record =
+        coreward(&[&["fidelity", experiment.to_str().unwrap(), "--ablations"], &options[..]].concat());
+    assert_eq!(with_record.stdout, once);
+    let scores: Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    assert_eq!((&scores["revision"], &scores["overall"]["compared"]), (&"abc".into(), &7.into()));
+    assert_eq!(scores["families"]["pipes"], scores["overall"]);
+    assert_eq!(scores["model"].as_str().unwrap().len(), 8);
+    fs::remove_file(&record).unwrap();
     let shown = coreward(&["fidelity", experiment.to_str().unwrap(), "--ablations"]);
     assert_eq!(shown.stdout, once, "on standard output without --output");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);

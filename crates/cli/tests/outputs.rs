@@ -59,10 +59,116 @@ fn a_page_is_written() {
     let dir = directory("a_page");
     fs::write(dir.join("e.toml"), EXPERIMENT).unwrap();
     let (experiment, page) = (dir.join("e.toml"), dir.join("e.html"));
-    assert_eq!(stdout(&["compare", experiment.to_str().unwrap(), "--html", page.to_str().unwrap()]), "");
+    let experiment = experiment.to_str().unwrap();
+    let table = stdout(&["compare", experiment]);
+    assert_eq!(stdout(&["compare", experiment, "--html", page.to_str().unwrap()]), table);
     let text = fs::read_to_string(page).unwrap();
     assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"));
     assert_eq!(names(&dir), ["e.html", "e.toml"]);
+}
+
+/// Table, JSON and page of one run; and every one of them says what was run and how to repeat it.
+#[test]
+fn all_outputs_at_once_with_the_whole_recipe() {
+    let dir = directory("all_outputs");
+    fs::write(dir.join("e.toml"), EXPERIMENT).unwrap();
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let (experiment, json_file, page) =
+        (path("e.toml"), format!("--json={}", path("e.json")), path("e.html"));
+    let compare = ["compare", &experiment, "--cost", "pipe_op_ns=900", "--scale", "0.5"];
+    let table = stdout(&[&compare[..], &[&json_file, "--html", &page]].concat());
+    assert_eq!(table, stdout(&compare));
+    let json_text = fs::read_to_string(path("e.json")).unwrap();
+    assert_eq!(
+        json_text,
+        stdout(&[&compare[..], &["--json", "--html", &page]].concat()),
+        "instead of the table"
+    );
+
+    let command = format!("coreward compare {experiment} --cost pipe_op_ns=900 --runs 2 --scale 0.5");
+    let html = fs::read_to_string(&page).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json_text).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    for part in [
+        "1n2l2c1t",
+        "hackbench -g 1 -f 2 --threads",
+        &command,
+        "linux-6.12 with WAKEUP_BIAS_PREV, pipe_op_ns=900",
+        version,
+    ] {
+        assert!(table.contains(part), "{part} is not in {table}");
+        assert!(html.contains(part), "{part} is not in {html}");
+    }
+    assert!(html.contains("; 2 runs, seeds 1 to 2<"), "{html}");
+    let recipe = &json["recipe"];
+    assert_eq!((&recipe["command"], &recipe["version"]), (&command.into(), &version.into()));
+    assert_eq!(recipe["machine"], "1n2l2c1t: 1 nodes of 2 LLCs of 2 cores of 1 threads");
+    assert_eq!(recipe["scale"], "0.5");
+    for side in [&json["baseline"], &json["variants"][0]] {
+        assert_eq!(
+            (&side["profile"], &side["seed"], &side["runs"]),
+            (&"linux-6.12".into(), &1.into(), &2.into())
+        );
+        assert_eq!(side["values"]["runtime_s"].as_array().unwrap().len(), 2);
+    }
+    // the command makes the same runs
+    let words: Vec<_> = json["recipe"]["command"].as_str().unwrap().split(' ').skip(1).collect();
+    assert_eq!(stdout(&words), table);
+}
+
+/// Without an experiment file, and the command in the report repeats it.
+#[test]
+fn a_comparison_without_a_file() {
+    let compare = |options: &[&str]| {
+        let ad_hoc = ["compare", WORKLOAD, "--machine", "1n2l2c1t", "--with", "WAKEUP_BIAS_PREV"];
+        stdout(&[&ad_hoc[..], options].concat())
+    };
+    let report =
+        compare(&["--with", "NO_TTWU_QUEUE,base_slice_ns=2ms", "--runs", "3", "--headline", "wakeups"]);
+    for part in [
+        "side      linux-6.12: linux-6.12\nside      WAKEUP_BIAS_PREV: linux-6.12 with WAKEUP_BIAS_PREV\n\
+         side      NO_TTWU_QUEUE,base_slice_ns=2ms: linux-6.12 with NO_TTWU_QUEUE, base_slice_ns=2000000\n",
+        "command   coreward compare \"hackbench -g 1 -f 2 -l 10 -T --pipe\" --machine 1n2l2c1t --profile linux-6.12 \
+         --with WAKEUP_BIAS_PREV --with NO_TTWU_QUEUE,base_slice_ns=2ms --seed 1 --headline wakeups --runs 3\n",
+        "\nCI95     wakeups ",
+    ] {
+        assert!(report.contains(part), "{part} is not in {report}");
+    }
+    // the file that says the same
+    let dir = directory("without_a_file");
+    let file = dir.join("e.toml");
+    fs::write(
+        &file,
+        EXPERIMENT
+            .replace("label = \"a\"", "label = \"linux-6.12\"")
+            .replace("\"b\"", "\"WAKEUP_BIAS_PREV\""),
+    )
+    .unwrap();
+    let table = |report: &str| report[report.find("\nMin ").unwrap()..].to_owned();
+    let by_file = stdout(&["compare", file.to_str().unwrap(), "--headline", "runtime_s"]);
+    assert_eq!(table(&compare(&["--runs", "2", "--headline", "runtime_s"])), table(&by_file));
+    // what is asked about unless something else is said
+    let json: serde_json::Value = serde_json::from_str(&compare(&["--runs", "2", "--json"])).unwrap();
+    assert_eq!(json["headline"], serde_json::json!(["messages_per_s", "cpu_migrations"]));
+}
+
+/// The file that `init` writes is an experiment, and nothing is overwritten.
+#[test]
+fn an_experiment_to_start_from() {
+    let dir = directory("an_experiment_to_start_from");
+    let file = dir.join("mine.toml");
+    let path = file.to_str().unwrap();
+    assert_eq!(stdout(&["experiment", "init", path]), "");
+    assert!(
+        stdout(&["compare", path, "--runs", "1"])
+            .contains("WAKEUP_BIAS_PREV: not tested, it takes two runs a side\n")
+    );
+    fs::write(&file, "mine").unwrap();
+    let ran = coreward(&["experiment", "init", path]);
+    let message =
+        format!("coreward: cannot write {path}: it exists already, allowed is the name of a new file\n");
+    assert_eq!((ran.status, ran.stderr), (2, message));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
 }
 
 /// A run that fails half-way: nothing is left of its files, and what was there before stays.
@@ -160,10 +266,10 @@ fn cases_are_sections_of_the_report() {
     let report = stdout(&["compare", dir.to_str().unwrap()]);
     let mut rest = report.as_str();
     for part in [
-        "machine   1n2l2c1t\nworkload  hackbench -g 1 -f 2 ",
+        "coreward  0.1.0\nmachine   1n2l2c1t\nworkload  hackbench -g 1 -f 2 ",
         "runs      2 a side, from seed 1\nside      a: linux-6.12\n",
         "\n\ne\n",
-        "\n\nmachine   1n2l2c1t\nside      a: linux-6.12\n",
+        "\n\ncoreward  0.1.0\nmachine   1n2l2c1t\nside      a: linux-6.12\n",
         "\nside      c: linux-6.12\n\ncase      small\nworkload  hackbench -g 1 -f 2 ",
         "\nruns      2 a side, from seed 1\n\ncases: small\n",
         "\nruntime_s |           -           -    5.00% |",

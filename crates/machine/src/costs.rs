@@ -170,8 +170,7 @@ impl Costs {
     /// A message if there is no such cost (it lists all) or if the value is out of its range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
         let (Some(field), Some(slot)) = (Self::field(name), self.slot(name)) else {
-            let names: Vec<_> = Self::FIELDS.iter().map(|field| field.name).collect();
-            return Err(format!("unknown cost `{name}`, allowed are {}", names.join(", ")));
+            return Err(coreward_input::unknown("cost", name, Self::FIELDS.iter().map(|field| field.name)));
         };
         if !(field.min..=field.max).contains(&value) {
             let (min, max) = (field.min, field.max);

@@ -7,11 +7,13 @@ use thiserror::Error;
 pub enum MachineError {
     /// The specification names no preset and has the form of no source.
     #[error(
-        "unknown machine `{spec}`: give a preset ({presets}), a path ending in .toml or .json, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
+        "unknown machine `{spec}`: {hint}give a preset ({presets}), a path ending in .toml or .json, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     )]
     Unknown {
         /// What was asked for.
         spec: String,
+        /// A preset with a similar name, as a question; or nothing.
+        hint: String,
         /// The presets there are, separated by commas.
         presets: String,
     },

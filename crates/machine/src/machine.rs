@@ -217,7 +217,8 @@ impl Machine {
             return Self::from_shorthand(spec);
         }
         let presets: Vec<_> = presets::names().collect();
-        Err(MachineError::Unknown { spec: spec.to_owned(), presets: presets.join(", ") })
+        let hint = coreward_input::did_you_mean(spec, presets.iter().copied());
+        Err(MachineError::Unknown { spec: spec.to_owned(), hint, presets: presets.join(", ") })
     }
 
     /// The file or directory that [`Machine::load`] reads for a specification, if it reads one.

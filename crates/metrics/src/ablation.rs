@@ -45,13 +45,19 @@ impl Ablated {
     pub fn new<'a>(
         intact: &Comparison,
         ablated: impl IntoIterator<Item = (&'a str, &'a Comparison)>,
-        headline: &[Metric],
     ) -> Ablated {
+        let headline = &intact.headline;
         let mut changes = changes_under(None, intact, headline);
         for (label, comparison) in ablated {
             changes.extend(changes_under(Some(label), comparison, headline));
         }
         Ablated { experiment: intact.experiment.clone(), case: intact.case.clone(), changes }
+    }
+
+    /// The title of its table.
+    pub fn title(&self) -> String {
+        let case = self.case.iter().map(|case| format!(": {case}")).collect::<String>();
+        format!("{}{case}: change in percent ± spread of the runs", self.experiment)
     }
 }
 
@@ -59,7 +65,7 @@ impl Ablated {
 fn changes_under(ablation: Option<&str>, comparison: &Comparison, headline: &[Metric]) -> Vec<Changes> {
     let of = |variant: &Variant| Changes {
         ablation: ablation.map(str::to_owned),
-        variant: variant.label.clone(),
+        variant: variant.side.label.clone(),
         metrics: headline.iter().map(|&metric| change(comparison, variant, metric)).collect(),
     };
     comparison.variants.iter().map(of).collect()
@@ -68,7 +74,7 @@ fn changes_under(ablation: Option<&str>, comparison: &Comparison, headline: &[Me
 fn change(comparison: &Comparison, variant: &Variant, metric: Metric) -> Change {
     let spread = |summary: Option<&crate::Summary>| summary.and_then(|s| s.coeff_var_pct());
     let baseline = spread(comparison.baseline.metrics.get(&metric));
-    let patched = spread(variant.metrics.get(&metric));
+    let patched = spread(variant.side.metrics.get(&metric));
     Change {
         metric,
         delta_pct: variant.delta_pct.get(&metric).copied().flatten(),
@@ -111,11 +117,9 @@ mod tests {
 
     #[test]
     fn a_table_of_ablations() {
-        let ablated = Ablated::new(
-            &example(),
-            [("no line transfers", &example())],
-            &[Metric::runtime_s, Metric::newidle_calls],
-        );
+        let mut intact = example();
+        intact.headline = vec![Metric::runtime_s, Metric::newidle_calls];
+        let ablated = Ablated::new(&intact, [("no line transfers", &example())]);
         // 49 to 51 s: 1 / 50 = 2.0 %; 29 to 31: 1 / 30 = 3.3 %
         let want = "\
 | switched off      | variant          |   runtime_s | newidle_calls |

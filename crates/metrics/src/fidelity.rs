@@ -4,16 +4,19 @@
 //! *null* row: it says that nothing changed, and a simulation has to say the same.
 
 mod markdown;
+mod record;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ablation::Ablated;
-use crate::compare::{Comparison, PublishedBesideSimulated};
+use crate::compare::Comparison;
+use crate::published::PublishedBesideSimulated;
 use crate::stats::{Statistic, Summary};
 
 pub use markdown::render;
+pub use record::{Record, Standing};
 
 /// Spread that is assumed of a row that prints none, as a coefficient of variation in percent. It is an assumption: of 273
 /// rows of kernel threads and LWN articles that do print one, a quarter are below 1.4, half below 2.9 and three quarters
@@ -147,7 +150,7 @@ impl Row {
 }
 
 /// What the rows of a family, or all rows, say together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Rows with a published change of a metric that is simulated.
     pub compared: usize,
@@ -257,7 +260,8 @@ impl Fidelity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Published, Runs};
+    use crate::compare::Runs;
+    use crate::published::Published;
     use crate::registry::Metric;
 
     /// Runs of 99, 100 and 101 times `base` and `patched` events per second: a coefficient of variation of 1 %.
@@ -267,8 +271,9 @@ mod tests {
             runs: [0.99, 1.0, 1.01]
                 .map(|x| [(Metric::events_per_s, value * x)].into_iter().collect())
                 .to_vec(),
+            ..Runs::default()
         };
-        Comparison::new("e", side("a", base), vec![side("b", patched)], published, vec![])
+        Comparison::new("e", &[], side("a", base), vec![side("b", patched)], published, vec![])
     }
 
     fn published(delta_pct: f64, spread_pct: Option<f64>) -> Published {

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::compare::{Comparison, Variant};
+use crate::ablation::{self, Ablated};
+use crate::compare::{Comparison, Recipe, Variant};
 use crate::registry::Metric;
 use crate::stats::{Statistic, Summary, Verdict};
 use crate::table;
+use crate::verdict;
 
 /// Width of the drawing area of a bar chart, in SVG units.
 const BAR_AREA: f64 = 460.0;
@@ -25,9 +27,9 @@ svg rect { fill: var(--bar); } svg line { stroke: currentColor; stroke-width: 1.
 pre { white-space: pre-wrap; }
 ";
 
-/// The page of an experiment, with one comparison for each of its cases. The `headline` metrics get a bar chart of their
-/// means with whiskers of one standard deviation.
-pub fn render(comparisons: &[Comparison], headline: &[Metric]) -> String {
+/// The page of an experiment, with one comparison for each of its cases, and its ablations. The headline metrics get a
+/// bar chart of their means with whiskers of one standard deviation.
+pub fn render(comparisons: &[Comparison], ablations: &[Ablated]) -> String {
     let title = escape(comparisons.first().map_or("", |comparison| &comparison.experiment));
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -35,27 +37,57 @@ pub fn render(comparisons: &[Comparison], headline: &[Metric]) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
     for comparison in comparisons {
-        section(&mut out, comparison, headline);
+        section(&mut out, comparison);
+    }
+    for ablated in ablations {
+        _ = write!(
+            out,
+            "<h2>{}</h2>\n<pre>{}</pre>\n",
+            escape(&ablated.title()),
+            escape(&ablation::table(ablated))
+        );
     }
     out.push_str("</body>\n</html>\n");
     out
 }
 
-fn section(out: &mut String, comparison: &Comparison, headline: &[Metric]) {
+fn section(out: &mut String, comparison: &Comparison) {
     if let Some(case) = &comparison.case {
         _ = writeln!(out, "<h1>{}</h1>", escape(case));
     }
-    for &metric in headline {
+    recipe(out, comparison);
+    for &metric in &comparison.headline {
         chart(out, comparison, metric);
     }
     metrics_table(out, comparison);
-    _ = writeln!(out, "<pre>{}</pre>", escape(&table::legend(comparison)));
+    _ = writeln!(out, "<pre>{}</pre>", escape(&verdict::legend(comparison)));
     if !comparison.published.is_empty() {
         published_table(out, comparison);
     }
     for note in &comparison.notes {
         _ = writeln!(out, "<p>{}</p>", escape(note));
     }
+}
+
+/// What was run, and how to repeat it.
+fn recipe(out: &mut String, comparison: &Comparison) {
+    let Recipe { version, command, machine, workload, scale, task_group_depth } = &comparison.recipe;
+    let mut rows = vec![
+        ("machine", machine.clone()),
+        ("workload", workload.clone()),
+        ("scale", format!("{scale} of the workload")),
+        ("task groups", format!("{task_group_depth} around the workload")),
+    ];
+    for side in std::iter::once(&comparison.baseline).chain(comparison.variants.iter().map(|v| &v.side)) {
+        rows.push(("side", side.text()));
+    }
+    rows.push(("command", command.clone()));
+    rows.push(("coreward", version.clone()));
+    out.push_str("<table>\n");
+    for (name, text) in rows {
+        _ = writeln!(out, "<tr><td>{name}</td><td class=\"text\">{}</td></tr>", escape(&text));
+    }
+    out.push_str("</table>\n");
 }
 
 /// Text that is safe in element content and in quoted attributes.
@@ -79,7 +111,7 @@ fn escape(text: &str) -> String {
 fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
     let sides: Vec<(&str, Summary)> =
         std::iter::once((&comparison.baseline.label, &comparison.baseline.metrics))
-            .chain(comparison.variants.iter().map(|variant| (&variant.label, &variant.metrics)))
+            .chain(comparison.variants.iter().map(|v| (&v.side.label, &v.side.metrics)))
             .filter_map(|(label, metrics)| Some((label.as_str(), *metrics.get(&metric)?)))
             .collect();
     let spread = |summary: &Summary| summary.std.unwrap_or(0.0);
@@ -130,12 +162,12 @@ fn value(summary: Option<&Summary>, metric: Metric) -> String {
 fn metrics_table(out: &mut String, comparison: &Comparison) {
     _ = write!(out, "<table>\n<tr><th>metric</th><th>{}</th>", escape(&comparison.baseline.label));
     for variant in &comparison.variants {
-        _ = write!(out, "<th>{}</th><th>delta</th><th>p</th>", escape(&variant.label));
+        _ = write!(out, "<th>{}</th><th>delta</th><th>CI95</th><th>p</th>", escape(&variant.side.label));
     }
     out.push_str("</tr>\n");
     for &metric in Metric::ALL {
         let base = comparison.baseline.metrics.get(&metric);
-        if base.is_none() && comparison.variants.iter().all(|v| !v.metrics.contains_key(&metric)) {
+        if base.is_none() && comparison.variants.iter().all(|v| !v.side.metrics.contains_key(&metric)) {
             continue;
         }
         _ = write!(out, "<tr><td title=\"{}\">{}</td>", escape(metric.help()), heading(metric));
@@ -149,20 +181,22 @@ fn metrics_table(out: &mut String, comparison: &Comparison) {
 }
 
 fn variant_cells(out: &mut String, variant: &Variant, metric: Metric) {
-    let class = match variant.verdict(metric) {
-        Verdict::Better => "good",
-        Verdict::Worse => "bad",
-        Verdict::Different => "",
-        Verdict::NoDifference | Verdict::Untested => "plain",
+    let (class, mark) = match variant.verdict(metric) {
+        Some(Verdict::Better) => ("good", " *"),
+        Some(Verdict::Worse) => ("bad", " *"),
+        Some(Verdict::Different) => ("", " *"),
+        None if variant.is_notable(metric) => ("", " ~"),
+        _ => ("plain", ""),
     };
     let delta = variant.delta_pct.get(&metric).copied().flatten();
+    let interval = variant.interval_pct.get(&metric).copied().flatten();
     let p = variant.p_value.get(&metric).copied().flatten();
-    let star = if variant.verdict(metric).is_significant() { " *" } else { "" };
     _ = write!(
         out,
-        "<td>{}</td><td class=\"{class}\">{}{star}</td><td>{}</td>",
-        value(variant.metrics.get(&metric), metric),
+        "<td>{}</td><td class=\"{class}\">{}{mark}</td><td>{}</td><td>{}</td>",
+        value(variant.side.metrics.get(&metric), metric),
         table::percent(delta),
+        interval.map_or("-".into(), |(low, high)| table::interval(low, high)),
         p.map_or("-".into(), p_value),
     );
 }
@@ -172,7 +206,7 @@ fn p_value(p: f64) -> String {
 }
 
 fn published_table(out: &mut String, comparison: &Comparison) {
-    let label = comparison.variants.first().map_or("", |variant| &variant.label);
+    let label = comparison.variants.first().map_or("", |variant| &variant.side.label);
     _ = writeln!(
         out,
         "<h2>Published and simulated</h2>\n<table>\n<tr><th>metric</th><th>published before</th><th>after</th>\
@@ -210,11 +244,21 @@ fn published_table(out: &mut String, comparison: &Comparison) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Runs, example};
+    use crate::compare::{Runs, example, golden};
 
     #[test]
     fn golden_page() {
-        assert_eq!(render(&[example()], &[Metric::runtime_s]), include_str!("../tests/golden/page.html"));
+        let recipe = Recipe {
+            version: "1.2.3".into(),
+            command: "coreward compare \"hackbench -g 4\" --machine 2c --with X --runs 3".into(),
+            machine: "2c: two cores".into(),
+            workload: "hackbench -g 4".into(),
+            scale: "0.5".into(),
+            task_group_depth: 3,
+        };
+        let comparison = example().with_recipe(recipe);
+        let ablated = Ablated::new(&comparison, [("no line transfers", &example())]);
+        golden("page.html", &render(&[comparison], &[ablated]));
     }
 
     #[test]
@@ -223,14 +267,18 @@ mod tests {
         let mut comparison = example();
         comparison.experiment = evil.into();
         comparison.baseline.label = evil.into();
-        comparison.variants[0].label = evil.into();
+        comparison.variants[0].side.label = evil.into();
+        comparison.variants[0].side.changes = vec![evil.into()];
+        comparison.recipe.command = evil.into();
+        comparison.recipe.machine = evil.into();
+        comparison.recipe.workload = evil.into();
         comparison.notes = vec![evil.into()];
         comparison.published[0].metric = evil.into();
         comparison.published[0].source = evil.into();
         comparison.published[0].note = Some(evil.into());
-        let page = render(&[comparison], &[Metric::runtime_s]);
+        let page = render(&[comparison], &[]);
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
-        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 12);
+        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 22);
     }
 
     #[test]
@@ -238,9 +286,11 @@ mod tests {
         let side = |value| Runs {
             label: "x".into(),
             runs: vec![[(Metric::runtime_s, value)].into_iter().collect()],
+            ..Runs::default()
         };
-        let comparison = Comparison::new("e", side(0.0), vec![side(0.0)], vec![], vec![]);
-        let page = render(&[comparison], &[Metric::runtime_s, Metric::wakeups]);
+        let headline = [Metric::runtime_s, Metric::wakeups];
+        let comparison = Comparison::new("e", &headline, side(0.0), vec![side(0.0)], vec![], vec![]);
+        let page = render(&[comparison], &[]);
         assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
     }
 }

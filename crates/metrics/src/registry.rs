@@ -120,6 +120,15 @@ metrics! {
 }
 
 impl Metric {
+    /// The same as [`Metric::from_name`] for a user.
+    ///
+    /// # Errors
+    /// There is none; the message lists all.
+    pub fn named(name: &str) -> Result<Metric, String> {
+        let all = Metric::ALL.iter().map(|metric| metric.name());
+        Metric::from_name(name).ok_or_else(|| coreward_input::unknown("metric", name, all))
+    }
+
     /// The metric of this name, if the table has it.
     pub fn from_name(name: &str) -> Option<Metric> {
         Metric::ALL.iter().copied().find(|m| m.name() == name)

@@ -1,6 +1,7 @@
 //! Is a series of observations of a run steady, and how well is its mean known?
 
-use special::Beta;
+use crate::difference::student_t;
+use crate::stats::ALPHA;
 
 /// Observations in a batch of MSER-5.
 const MSER_BATCH: usize = 5;
@@ -65,21 +66,13 @@ impl BatchMeans {
         let correlation = if squares > 0.0 { products / squares } else { 0.0 };
         let alike = correlation.clamp(0.0, MOST_ALIKE);
         let error = (squares / (n - 1.0) / n * (1.0 + alike) / (1.0 - alike)).sqrt();
-        Some(BatchMeans { mean, half_width: t_quantile(n - 1.0) * error, correlation })
+        Some(BatchMeans { mean, half_width: student_t(ALPHA, n - 1.0) * error, correlation })
     }
 
     /// The half width in per cent of the mean, 0 to infinity; 0 for a series of zeros.
     pub fn half_width_pct(&self) -> f64 {
         if self.half_width == 0.0 { 0.0 } else { 100.0 * self.half_width / self.mean.abs() }
     }
-}
-
-/// The value that Student's t with this many degrees of freedom exceeds, up or down, with a chance of 5 % (Abramowitz
-/// and Stegun 26.5.27, solved for t).
-fn t_quantile(freedom: f64) -> f64 {
-    let (tails, half) = (freedom / 2.0, 0.5);
-    let x = 0.05_f64.inv_inc_beta(tails, half, tails.ln_beta(half));
-    (freedom * (1.0 - x) / x).sqrt()
 }
 
 #[cfg(test)]
@@ -112,13 +105,6 @@ mod tests {
         assert_eq!(warm_up(&grows), None);
         assert_eq!(warm_up(&noise(49)), None, "nine batches are too few");
         assert!(warm_up(&noise(200)).is_some());
-    }
-
-    #[test]
-    fn t_quantiles_of_a_table() {
-        for (freedom, t) in [(1.0, 12.706), (4.0, 2.776), (19.0, 2.093), (120.0, 1.980)] {
-            assert!((t_quantile(freedom) - t).abs() < 5e-4, "{freedom}: {}", t_quantile(freedom));
-        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Text tables of a comparison, in the format of mmtests' `compare-mmtests`.
 //!
 //! A column holds a value in 12 characters and its `(delta%)` from the baseline, where + means better. A significant
-//! delta is enclosed in asterisks instead of parentheses. The label of a column takes two header lines.
+//! delta of a headline metric is enclosed in asterisks instead of parentheses, a notable one of another metric in tildes. The label of a column takes two header lines.
 
 use std::fmt::Write;
 
-use crate::compare::{Comparison, PublishedBesideSimulated, Variant};
+use crate::compare::{Comparison, Variant};
+use crate::published::PublishedBesideSimulated;
 use crate::registry::Metric;
-use crate::stats::{self, Summary, Verdict};
+use crate::stats::{self, Summary};
+use crate::verdict;
 
 /// Width of a column: `%12.2f (%7.2f%%)`.
 const COLUMN: usize = 23;
@@ -16,9 +18,9 @@ const VALUE: usize = 12;
 
 /// The whole report: the comparison with all its metrics, what it says, and the published figures beside the simulated.
 ///
-/// The `headline` metrics, those that the experiment is about, come first and with their spread.
-pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
-    let rows = rows(comparison, headline);
+/// The headline metrics, those that the experiment is about, come first and with their spread.
+pub fn render(comparison: &Comparison) -> String {
+    let rows = rows(comparison);
     let mut out = comparison.experiment.clone();
     if let Some(case) = &comparison.case {
         _ = write!(out, ": {case}");
@@ -32,7 +34,7 @@ pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
         out.push('\n');
     }
     out.push('\n');
-    out.push_str(&legend(comparison));
+    out.push_str(&verdict::legend(comparison));
     if !comparison.published.is_empty() {
         out.push('\n');
         out.push_str(&published(comparison));
@@ -46,41 +48,10 @@ pub fn render(comparison: &Comparison, headline: &[Metric]) -> String {
     out
 }
 
-/// One line per variant: which way its metrics differ, or that they do not.
-pub fn verdict_line(variant: &Variant) -> String {
-    let count = |wanted: Verdict| variant.verdicts.values().filter(|&&verdict| verdict == wanted).count();
-    let total = variant.verdicts.len();
-    let (better, worse, other) = (count(Verdict::Better), count(Verdict::Worse), count(Verdict::Different));
-    if count(Verdict::Untested) == total {
-        format!("{}: not tested, it takes two runs a side", variant.label)
-    } else if better + worse + other == 0 {
-        format!("{}: no difference", variant.label)
-    } else {
-        format!(
-            "{}: of {total} metrics {better} better, {worse} worse, {other} otherwise different",
-            variant.label
-        )
-    }
-}
-
-/// What the signs of the table mean.
-pub fn legend(comparison: &Comparison) -> String {
-    let mut out = String::from("+ is better; for metrics without a better direction, + is more.\n");
-    _ = writeln!(
-        out,
-        "* p < {} by Welch's t-test, corrected by Holm's method for the number of metrics of a variant.",
-        stats::ALPHA
-    );
-    for variant in &comparison.variants {
-        _ = writeln!(out, "{}", verdict_line(variant));
-    }
-    out
-}
-
 /// The two header lines with the labels of the columns.
 fn header(out: &mut String, comparison: &Comparison, title_width: usize) {
     let labels =
-        std::iter::once(&comparison.baseline.label).chain(comparison.variants.iter().map(|v| &v.label));
+        std::iter::once(&comparison.baseline.label).chain(comparison.variants.iter().map(|v| &v.side.label));
     let lines: Vec<(String, String)> = labels.map(|label| split_label(label)).collect();
     for line in [lines.iter().map(|l| &l.0).collect::<Vec<_>>(), lines.iter().map(|l| &l.1).collect()] {
         let text: String = line.iter().map(|part| format!("{part:>COLUMN$}")).collect();
@@ -106,6 +77,7 @@ fn split_label(label: &str) -> (String, String) {
 }
 
 /// A row of the comparison, ready to print.
+#[derive(Clone)]
 struct Row {
     title: String,
     cells: Vec<String>,
@@ -123,22 +95,39 @@ const HEADLINE_ROWS: [(&str, Statistic); 5] = [
     ("Max", |s| Some(s.max)),
 ];
 
-fn rows(comparison: &Comparison, headline: &[Metric]) -> Vec<Row> {
+fn rows(comparison: &Comparison) -> Vec<Row> {
     let present = |metric: &&Metric| {
         comparison.baseline.metrics.contains_key(metric)
-            || comparison.variants.iter().any(|variant| variant.metrics.contains_key(metric))
+            || comparison.variants.iter().any(|variant| variant.side.metrics.contains_key(metric))
     };
-    let first = headline.iter().filter(present).flat_map(|&metric| {
-        HEADLINE_ROWS.iter().map(move |&(statistic, of)| row(comparison, metric, statistic, of))
-    });
-    let others = Metric::ALL.iter().filter(present).filter(|metric| !headline.contains(metric));
+    let of_headline = |&metric: &Metric| {
+        let mut rows = HEADLINE_ROWS.map(|(statistic, of)| row(comparison, metric, statistic, of)).to_vec();
+        // behind the mean
+        rows.insert(2, interval_row(comparison, metric));
+        rows
+    };
+    let first = comparison.headline.iter().filter(present).flat_map(of_headline);
+    let others = Metric::ALL.iter().filter(present).filter(|metric| !comparison.headline.contains(metric));
     first.chain(others.map(|&metric| row(comparison, metric, "Amean", |s| Some(s.mean)))).collect()
+}
+
+/// Which changes of a metric's mean the runs do not exclude.
+fn interval_row(comparison: &Comparison, metric: Metric) -> Row {
+    let of = |variant: &Variant| match variant.interval_pct.get(&metric).copied().flatten() {
+        Some((low, high)) => interval(low, high),
+        None => "-".into(),
+    };
+    let cells = std::iter::once(String::new()).chain(comparison.variants.iter().map(of));
+    Row {
+        title: format!("{:8} {}", "CI95", metric.name()),
+        cells: cells.map(|cell| format!("{cell:>COLUMN$}")).collect(),
+    }
 }
 
 fn row(comparison: &Comparison, metric: Metric, statistic: &str, of: Statistic) -> Row {
     let base = comparison.baseline.metrics.get(&metric).and_then(of);
     let values: Vec<Option<f64>> =
-        comparison.variants.iter().map(|variant| variant.metrics.get(&metric).and_then(of)).collect();
+        comparison.variants.iter().map(|variant| variant.side.metrics.get(&metric).and_then(of)).collect();
     let decimals = match statistic {
         "CoeffVar" => 2,
         _ => decimals(metric, comparison.baseline.metrics.get(&metric)),
@@ -148,11 +137,11 @@ fn row(comparison: &Comparison, metric: Metric, statistic: &str, of: Statistic) 
         "Stddev" | "CoeffVar" => crate::Better::Lower,
         _ => metric.better(),
     };
-    let mut cells = vec![cell(base, base.map(|_| 0.0), false, decimals)];
+    let mut cells = vec![cell(base, base.map(|_| 0.0), PLAIN, decimals)];
     for (variant, &value) in comparison.variants.iter().zip(&values) {
         let delta = base.zip(value).and_then(|(base, value)| stats::delta_pct(better, base, value));
-        let significant = statistic == "Amean" && variant.verdict(metric).is_significant();
-        cells.push(cell(value, delta, significant, decimals));
+        let marks = if statistic == "Amean" { marks(variant, metric) } else { PLAIN };
+        cells.push(cell(value, delta, marks, decimals));
     }
     Row { title: format!("{statistic:8} {}", metric.name()), cells }
 }
@@ -166,11 +155,22 @@ pub(crate) fn decimals(metric: Metric, base: Option<&Summary>) -> usize {
     }
 }
 
-fn cell(value: Option<f64>, delta: Option<f64>, significant: bool, decimals: usize) -> String {
+/// What encloses a delta that is not marked.
+const PLAIN: (char, char) = ('(', ')');
+
+/// What encloses the delta of a metric.
+fn marks(variant: &Variant, metric: Metric) -> (char, char) {
+    match variant.verdict(metric) {
+        Some(verdict) if verdict.is_significant() => ('*', '*'),
+        None if variant.is_notable(metric) => ('~', '~'),
+        _ => PLAIN,
+    }
+}
+
+fn cell(value: Option<f64>, delta: Option<f64>, (open, close): (char, char), decimals: usize) -> String {
     let Some(value) = value else {
         return format!("{:>COLUMN$}", "-");
     };
-    let (open, close) = if significant { ('*', '*') } else { ('(', ')') };
     format!("{} {open}{:>8}{close}", number(value, decimals), percent(delta))
 }
 
@@ -181,6 +181,11 @@ fn number(value: f64, decimals: usize) -> String {
         .map(|decimals| format!("{value:VALUE$.decimals$}"))
         .find(|text| text.len() < VALUE || text.starts_with(' '))
         .unwrap_or_else(|| format!("{value:VALUE$.4e}"))
+}
+
+/// The ends of an interval of changes.
+pub(crate) fn interval(low: f64, high: f64) -> String {
+    format!("[{}, {}]", percent(Some(low)), percent(Some(high)))
 }
 
 /// A change to two decimals, `-` if there is none.
@@ -199,7 +204,7 @@ pub fn published(comparison: &Comparison) -> String {
     let width = titles.max().unwrap_or(0).max("metric".len());
     let sides = VALUE * 2 + 10;
     let simulated =
-        comparison.variants.first().map_or("simulated".into(), |v| format!("simulated: {}", v.label));
+        comparison.variants.first().map_or("simulated".into(), |v| format!("simulated: {}", v.side.label));
     let simulated: String = simulated.chars().take(sides - 2).collect();
     let mut out =
         format!("{:width$} |{:^sides$}|{simulated:^sides$}|\n{:width$} ", "", "published", "metric");
@@ -234,22 +239,21 @@ fn published_row(row: &PublishedBesideSimulated<'_>, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Runs, example};
+    use crate::compare::{Runs, example, golden};
 
     #[test]
     fn golden_report() {
-        let text = render(&example(), &[Metric::runtime_s]);
-        assert_eq!(text, include_str!("../tests/golden/table.txt"));
+        golden("table.txt", &render(&example()));
     }
 
     #[test]
     fn cells_are_as_mmtests_prints_them() {
         // From a schbench report of mmtests: 6 us before, 5 us after.
-        let cells = cell(Some(6.0), Some(0.0), false, 2) + &cell(Some(5.0), Some(100.0 / 6.0), false, 2);
+        let cells = cell(Some(6.0), Some(0.0), PLAIN, 2) + &cell(Some(5.0), Some(100.0 / 6.0), PLAIN, 2);
         assert_eq!(cells, "        6.00 (   0.00%)        5.00 (  16.67%)");
-        assert_eq!(cell(Some(1.2400), Some(11.28), true, 4), "      1.2400 *  11.28%*");
-        assert_eq!(cell(Some(0.0), None, false, 2), "        0.00 (       -)");
-        assert_eq!(cell(None, None, false, 2), "                      -");
+        assert_eq!(cell(Some(1.2400), Some(11.28), ('*', '*'), 4), "      1.2400 *  11.28%*");
+        assert_eq!(cell(Some(0.0), None, PLAIN, 2), "        0.00 (       -)");
+        assert_eq!(cell(None, None, PLAIN, 2), "                      -");
     }
 
     #[test]
@@ -286,12 +290,11 @@ mod tests {
         let one = |value| Runs {
             label: "x".into(),
             runs: vec![[(Metric::runtime_s, value)].into_iter().collect()],
+            ..Runs::default()
         };
-        let comparison = Comparison::new("e", one(2.0), vec![one(1.0)], vec![], vec![]);
-        assert!(legend(&comparison).ends_with("x: not tested, it takes two runs a side\n"));
-        assert!(
-            render(&comparison, &[])
-                .contains("Amean    runtime_s      2.0000 (   0.00%)      1.0000 (  50.00%)")
-        );
+        let comparison = Comparison::new("e", &[], one(2.0), vec![one(1.0)], vec![], vec![]);
+        let report = render(&comparison);
+        assert!(report.contains("\nx: not tested, it takes two runs a side\n"), "{report}");
+        assert!(report.contains("Amean    runtime_s      2.0000 (   0.00%)      1.0000 (  50.00%)"));
     }
 }

@@ -58,8 +58,7 @@ impl Profile {
     /// # Errors
     /// There is none; the message lists all.
     pub fn named(name: &str) -> Result<Profile, String> {
-        Self::by_name(name)
-            .ok_or_else(|| format!("unknown profile `{name}`, allowed are {}", Self::ALL.join(", ")))
+        Self::by_name(name).ok_or_else(|| coreward_input::unknown("profile", name, Self::ALL))
     }
 
     /// The profile that represents a kernel (`6.12.107+deb13-amd64`), and whether it is of another version: then it is

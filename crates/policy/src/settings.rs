@@ -1,5 +1,7 @@
 //! The settings of a policy, and changes to them.
 
+use coreward_input::unknown;
+
 use crate::code::Code;
 use crate::generated::tables::{Feature, Tunable};
 use crate::layout::MAX_TUNABLES;
@@ -56,11 +58,8 @@ impl Changes {
     pub fn sched_feat(&mut self, code: &Code, name: &str) -> Result<(), String> {
         let (wanted, on) = name.strip_prefix("NO_").map_or((name, true), |wanted| (wanted, false));
         let Some(index) = code.features().iter().position(|f| f.name == wanted) else {
-            let names: Vec<_> = code.features().iter().map(|f| f.name).collect();
-            return Err(format!(
-                "unknown feature `{wanted}`, allowed are {}, each also with NO_ before it",
-                names.join(", ")
-            ));
+            let unknown = unknown("feature", wanted, code.features().iter().map(|f| f.name));
+            return Err(format!("{unknown}, each also with NO_ before it"));
         };
         self.switch(1 << index, on);
         Ok(())
@@ -83,8 +82,7 @@ impl Changes {
     /// There is no such tunable, or the value is out of its range; the message says what is allowed.
     pub fn set(&mut self, code: &Code, name: &str, value: i64) -> Result<(), String> {
         let Some(index) = code.tunables().iter().position(|t| t.name == name) else {
-            let names: Vec<_> = code.tunables().iter().map(|t| t.name).collect();
-            return Err(format!("unknown tunable `{name}`, allowed are {}", names.join(", ")));
+            return Err(unknown("tunable", name, code.tunables().iter().map(|t| t.name)));
         };
         let tunable = &code.tunables()[index];
         if !(tunable.min..=tunable.max).contains(&value) {

@@ -19,6 +19,8 @@ mod tbench;
 
 use std::path::Path;
 
+use coreward_input::did_you_mean;
+
 pub use encoder::Encoder;
 pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
@@ -37,7 +39,7 @@ pub use tbench::Tbench;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum WorkloadError {
     /// The first word names no known workload.
-    #[error("workload '{0}' is not known (allowed: {KNOWN})")]
+    #[error("workload '{0}' is not known, {hint}allowed are {KNOWN}", hint = did_you_mean(.0, TOOLS))]
     Unknown(String),
     /// An option of a known workload is wrong.
     #[error("{0}")]
@@ -46,6 +48,20 @@ pub enum WorkloadError {
 
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
                      schbench-old, netperf, tbench, rt-app, encoder, server, each with its options";
+
+/// The first word of each.
+const TOOLS: [&str; 10] = [
+    "hackbench",
+    "sysbench",
+    "perf",
+    "schbench",
+    "schbench-old",
+    "netperf",
+    "tbench",
+    "rt-app",
+    "encoder",
+    "server",
+];
 
 /// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE...` it reads the files. The name may be a path.
 ///

@@ -1,61 +1,16 @@
 //! Experiment files: a baseline, its variants, and what was published about them.
 //!
-//! ```toml
-//! name = "wakeup-bias-prev"
-//! title = "Stay on the previous CPU"
-//! description = "…"
-//! source = "where it comes from"
-//! family = "bias_prev"            # experiments that are summarized together
-//! machine = "epyc-9654-2s"        # as for --machine
-//! workload = "hackbench -g 32"    # a benchmark's command line; or cases, see below
-//! task_group_depth = 3            # task groups around the workload; 0: the root group
-//! scale = 0.005                   # fraction of the workload to run; default 1
-//! runs = 5                        # seeds for each side
-//! seed = 1                        # the first one
-//! relax_domain_level = 2          # default: no request
-//! time_limit = 1000               # simulated seconds after which a run is abandoned
-//! headline = ["runtime_s"]        # the metrics of interest
-//! ablation_cases = ["2 groups"]   # cases for which ablations are run; default: the first
-//!
-//! [baseline]                      # label, and profile, policy, sched_feat, set, cost as for coreward run
-//! label = "linux-6.5"
-//! profile = "linux-6.5"
-//!
-//! [[variant]]                     # like the baseline except for what is given here
-//! label = "WAKEUP_BIAS_PREV"
-//! sched_feat = ["WAKEUP_BIAS_PREV"]
-//! seed = 101                      # its own first seed, for a comparison of unpaired runs
-//!
-//! [[case]]                        # instead of `workload`: the load points of a table
-//! label = "2 groups"
-//! workload = "hackbench -g 2"
-//! scale = 0.1                     # default: as above
-//! runs = 10                       # default: as above
-//!
-//! [[ablation]]                    # what --ablations switches off or changes on all sides, for at most 5 runs of each
-//! label = "no line transfers"     # sched_feat, set, cost, task_group_depth
-//! cost = { transfer_llc_ns = 0 }
-//!
-//! [[published]]
-//! id = "S01-001"                  # id of the row, if it is from a collection; unique in the file
-//! case = "2 groups"               # required if there are cases
-//! variant = "WAKEUP_BIAS_PREV"    # default: the first variant
-//! metric = "runtime_s"            # may be one that is not simulated
-//! statistic = "mean"              # of the runs: mean (the default), std, min, max, p50, p75, p99
-//! baseline = 49
-//! patched = 29
-//! delta_pct = 41                  # + is better; default: computed from the two values
-//! spread_pct = 1.5                # coefficient of variation as published; default: none was published
-//! source = "…"                    # default: that of the experiment
-//! note = "…"
-//! ```
+//! `template.toml`, which `coreward experiment init` writes, shows every key.
 //!
 //! Required are `name`, `machine`, `workload` or one `[[case]]`, `[baseline]`, one `[[variant]]`, and their labels.
 //! Run i of every side has the same seed, unless a variant has its own seed. Published rows may be an array instead,
 //! `published = [{ metric = "…", delta_pct = 1 }, …]`, with one row per line, before the first table.
 
+mod ad_hoc;
+pub(crate) mod command;
 mod parse;
 mod raw;
+mod schema;
 mod source;
 
 use std::path::Path;
@@ -64,6 +19,8 @@ use coreward_metrics::{Metric, Published};
 use coreward_workload::Scale;
 
 use crate::policy::Policy;
+
+pub(crate) use ad_hoc::AdHoc;
 
 /// The most runs of a side that may be requested.
 pub const MAX_RUNS: u32 = 1000;
@@ -79,6 +36,8 @@ pub struct ExperimentError(String);
 #[derive(Debug)]
 pub struct Experiment {
     pub(crate) name: String,
+    /// The arguments of `coreward compare` that stand for it.
+    pub(crate) origin: Vec<String>,
     pub(crate) title: Option<String>,
     pub(crate) source: Option<String>,
     pub(crate) description: Option<String>,

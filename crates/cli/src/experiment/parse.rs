@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coreward_engine::Settings;
+use coreward_input::unknown;
 use coreward_metrics::Published;
 use coreward_policy::Profile;
 use coreward_workload::Scale;
@@ -15,10 +16,10 @@ use crate::policy::Policy;
 use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S, default_profile};
 
 /// Variants, cases or ablations of an experiment.
-const MAX_PARTS: usize = 64;
+pub(super) const MAX_PARTS: usize = 64;
 /// The default number of runs of a side.
-const DEFAULT_RUNS: u32 = 5;
-const DEFAULT_SEED: u64 = 1;
+pub(super) const DEFAULT_RUNS: u32 = 5;
+pub(super) const DEFAULT_SEED: u64 = 1;
 
 type Parsed<T> = Result<T, ExperimentError>;
 
@@ -45,6 +46,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     Ok(Experiment {
         machine: source.named("machine", raw.machine),
         name: raw.name.into_inner(),
+        origin: vec![path.to_owned()],
         title: raw.title,
         source: raw.source,
         description: raw.description,
@@ -243,8 +245,7 @@ impl Source<'_> {
         let variants = || raw.variant.iter().map(|variant| variant.label.get_ref().as_str());
         match variant {
             Some(name) if variants().all(|label| label != name) => {
-                let allowed = variants().collect::<Vec<_>>().join(", ");
-                wrong("published.variant", &format!("unknown variant `{name}`, allowed are {allowed}"))
+                wrong("published.variant", &unknown("variant", name, variants()))
             }
             _ => Ok(()),
         }
@@ -259,7 +260,7 @@ fn labels(cases: &[RawCase]) -> Vec<&str> {
 pub(super) fn unknown_case(name: &str, cases: &[&str]) -> String {
     match cases {
         [] => format!("unknown case `{name}`, the experiment has no cases"),
-        cases => format!("unknown case `{name}`, allowed are {}", cases.join(", ")),
+        cases => unknown("case", name, cases.iter().copied()),
     }
 }
 

@@ -1,74 +1,153 @@
-//! The contents of an experiment file, as written.
+//! The contents of an experiment file, as written. The comments on its keys are those of the schema.
 
 use std::collections::BTreeMap;
 
 use coreward_metrics::{Metric, Published};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-#[derive(Deserialize)]
+use super::schema;
+
+/// A baseline, its variants, and what was published about them.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawExperiment {
+    /// Name of the experiment in reports.
+    #[schemars(with = "String")]
     pub(super) name: Spanned<String>,
+    /// A line above the report.
     pub(super) title: Option<String>,
+    /// What the experiment is about.
     pub(super) description: Option<String>,
+    /// Where it comes from.
     pub(super) source: Option<String>,
+    /// Name under which coreward fidelity summarizes it together with others.
     pub(super) family: Option<String>,
+    /// A preset, a path ending in .toml, sysfs, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t.
+    #[schemars(with = "String")]
     pub(super) machine: Spanned<String>,
+    /// Command line of a benchmark, like hackbench -g 4 --pipe; or [[case]] tables.
+    #[schemars(with = "Option<String>")]
     pub(super) workload: Option<Spanned<String>>,
+    /// Task groups around the workload: 0 is the root group, 3 (the default) a login session.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::task_group_depth")]
     pub(super) task_group_depth: Option<Spanned<i64>>,
+    /// Fraction of the workload to run, with at most 6 decimals; default: 1.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::scale")]
     pub(super) scale: Option<Spanned<f64>>,
+    /// Seeds for each side; default: 5.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::runs")]
     pub(super) runs: Option<Spanned<i64>>,
+    /// Seed of the first run of each side; default: 1.
     pub(super) seed: Option<u64>,
+    /// cpuset.sched_relax_domain_level on all sides; default: no request.
+    #[schemars(with = "Option<i64>")]
     pub(super) relax_domain_level: Option<Spanned<i64>>,
+    /// Simulated seconds after which a run is abandoned; default: 1000.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::time_limit")]
     pub(super) time_limit: Option<Spanned<i64>>,
+    /// The metrics that the verdict is about, the most important one first; all others are exploratory. Default: the
+    /// benchmark's result and cpu_migrations.
     #[serde(default)]
+    #[schemars(schema_with = "schema::metrics")]
     pub(super) headline: Vec<Metric>,
+    /// Labels of the cases for which --ablations runs the ablations; default: the first.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub(super) ablation_cases: Vec<Spanned<String>>,
+    /// The side that the variants are compared with.
     pub(super) baseline: RawSide,
+    /// Sides that are like the baseline except for what they name.
+    #[schemars(schema_with = "schema::variants")]
     pub(super) variant: Vec<RawSide>,
+    /// Load points of a table, instead of workload.
     #[serde(default)]
     pub(super) case: Vec<RawCase>,
+    /// Mechanisms that --ablations switches off or changes on all sides, one at a time.
     #[serde(default)]
     pub(super) ablation: Vec<RawAblation>,
+    /// Published figures to put beside the simulated ones.
     #[serde(default)]
+    #[schemars(with = "Vec<Published>")]
     pub(super) published: Vec<Spanned<Published>>,
 }
 
-#[derive(Deserialize)]
+/// A side of the comparison.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSide {
+    /// Name of the side; each side needs its own.
+    #[schemars(with = "String")]
     pub(super) label: Spanned<String>,
+    /// The kernel that the policy stands for; default: linux-6.12, or as the baseline.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::profile")]
     pub(super) profile: Option<Spanned<String>>,
+    /// A policy out of the tree: a shared object, or a directory with its source.
+    #[schemars(with = "Option<String>")]
     pub(super) policy: Option<Spanned<String>>,
+    /// Features to switch on, or off with NO_ before the name.
     #[serde(default)]
+    #[schemars(schema_with = "schema::features")]
     pub(super) sched_feat: Vec<Spanned<String>>,
+    /// Tunables to set.
     #[serde(default)]
+    #[schemars(schema_with = "schema::tunables")]
     pub(super) set: BTreeMap<String, Spanned<i64>>,
+    /// Costs of the machine to change.
     #[serde(default)]
+    #[schemars(schema_with = "schema::costs")]
     pub(super) cost: BTreeMap<String, Spanned<i64>>,
+    /// Seed of its first run, for a comparison of runs with other seeds; default: as the experiment.
     pub(super) seed: Option<u64>,
 }
 
-#[derive(Deserialize)]
+/// A load point.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCase {
+    /// Name of the case; each needs its own.
+    #[schemars(with = "String")]
     pub(super) label: Spanned<String>,
+    /// Command line of a benchmark.
+    #[schemars(with = "String")]
     pub(super) workload: Spanned<String>,
+    /// Fraction of the workload to run; default: as the experiment.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::scale")]
     pub(super) scale: Option<Spanned<f64>>,
+    /// Seeds for each side; default: as the experiment.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::runs")]
     pub(super) runs: Option<Spanned<i64>>,
 }
 
-#[derive(Deserialize)]
+/// A mechanism that is switched off or changed on all sides.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawAblation {
+    /// Name of the ablation; each needs its own.
+    #[schemars(with = "String")]
     pub(super) label: Spanned<String>,
+    /// Features to switch on, or off with NO_ before the name.
     #[serde(default)]
+    #[schemars(schema_with = "schema::features")]
     pub(super) sched_feat: Vec<Spanned<String>>,
+    /// Tunables to set.
     #[serde(default)]
+    #[schemars(schema_with = "schema::tunables")]
     pub(super) set: BTreeMap<String, Spanned<i64>>,
+    /// Costs of the machine to change.
     #[serde(default)]
+    #[schemars(schema_with = "schema::costs")]
     pub(super) cost: BTreeMap<String, Spanned<i64>>,
+    /// Task groups around the workload.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::task_group_depth")]
     pub(super) task_group_depth: Option<Spanned<i64>>,
 }

@@ -141,9 +141,9 @@ fn ablations(families: &[Family]) -> String {
 #[cfg(test)]
 mod tests {
     use crate::ablation::Ablated;
-    use crate::compare::{Published, example};
+    use crate::compare::{example, golden};
     use crate::fidelity::{Fidelity, Ran, render};
-    use crate::registry::Metric;
+    use crate::published::Published;
 
     #[test]
     fn golden_page() {
@@ -164,13 +164,13 @@ mod tests {
             row("S-6", "wakeups", None, None),
             Published { variant: Some("no-op".into()), ..row("S-7", "runtime_s", Some(1.0), Some(0.6)) },
         ];
-        let ablated = Ablated::new(&example(), [("no line transfers", &example())], &[Metric::runtime_s]);
+        let ablated = Ablated::new(&example(), [("no line transfers", &example())]);
         let bias =
             Ran { family: "bias_prev".into(), comparisons: vec![comparison], ablations: vec![ablated] };
         let mut other = example().of_case(Some("2 groups".into()));
         other.published.truncate(1);
         let other = Ran { family: "another".into(), comparisons: vec![other], ablations: vec![] };
         let fidelity = Fidelity::new(vec![bias, other], vec!["A note.".into()]);
-        assert_eq!(render(&fidelity), include_str!("../../tests/golden/fidelity.md"));
+        golden("fidelity.md", &render(&fidelity));
     }
 }

@@ -1,0 +1,155 @@
+//! A comparison that the command line describes, instead of a file.
+
+use coreward_engine::Settings;
+use coreward_input::unknown;
+use coreward_machine::Costs;
+use coreward_policy::{Assignment, Profile};
+use coreward_workload::Scale;
+
+use super::{Case, Experiment, ExperimentError, Named, Side};
+use crate::policy::Policy;
+use crate::setup::TIME_LIMIT_S;
+
+/// The options of a comparison without a file.
+pub(crate) struct AdHoc<'a> {
+    pub(crate) workload: &'a str,
+    pub(crate) machine: &'a str,
+    pub(crate) profile: Option<&'a str>,
+    pub(crate) seed: Option<u64>,
+    /// What each variant changes.
+    pub(crate) with: &'a [String],
+}
+
+impl Experiment {
+    /// The experiment that options describe.
+    ///
+    /// # Errors
+    /// A name is unknown, a value out of its range, or two variants are the same.
+    pub(crate) fn of_options(options: &AdHoc) -> Result<Experiment, ExperimentError> {
+        let refused = |option: &str| {
+            let option = option.to_owned();
+            move |what: String| ExperimentError(format!("{option}: {what}"))
+        };
+        let profile =
+            options.profile.map_or(Ok(Profile::DEFAULT), Profile::named).map_err(refused("--profile"))?;
+        let seed = options.seed.unwrap_or(super::parse::DEFAULT_SEED);
+        let side = |label: &str, policy: Policy| Side { label: label.to_owned(), policy, seed };
+        let baseline = side(profile.name(), Policy::new(profile));
+        let mut variants: Vec<Side> = Vec::new();
+        for changes in options.with {
+            if variants.iter().chain([&baseline]).any(|side| side.label == *changes) {
+                return Err(refused("--with")(format!("`{changes}` is a side already")));
+            }
+            let policy = changed(&baseline.policy, changes).map_err(refused("--with"))?;
+            variants.push(side(changes, policy));
+        }
+        let mut origin = vec![options.workload.to_owned(), "--machine".into(), options.machine.to_owned()];
+        origin.extend(["--profile".into(), profile.name().to_owned()]);
+        origin.extend(options.with.iter().flat_map(|changes| ["--with".into(), changes.clone()]));
+        origin.extend(["--seed".into(), seed.to_string()]);
+        let named = |text: &str, place: &str| Named { text: text.to_owned(), place: place.to_owned() };
+        Ok(Experiment {
+            name: options.workload.to_owned(),
+            origin,
+            title: None,
+            source: None,
+            description: None,
+            family: None,
+            machine: named(options.machine, "--machine"),
+            task_group_depth: Settings::LOGIN_SESSION_DEPTH,
+            time_limit_s: TIME_LIMIT_S,
+            headline: Vec::new(),
+            baseline,
+            variants,
+            cases: vec![Case {
+                label: None,
+                workload: named(options.workload, "the workload"),
+                scale: Scale::FULL,
+                runs: super::parse::DEFAULT_RUNS,
+                ablated: false,
+            }],
+            ablations: Vec::new(),
+            published: Vec::new(),
+        })
+    }
+}
+
+/// A policy with changes like `NO_TTWU_QUEUE,base_slice_ns=2ms`.
+fn changed(policy: &Policy, changes: &str) -> Result<Policy, String> {
+    let mut policy = policy.clone();
+    for change in changes.split(',').map(str::trim) {
+        let code = policy.code;
+        if let Some(directory) = change.strip_prefix("policy=") {
+            policy.set_directory(directory.as_ref())?;
+        } else if change.contains('=') {
+            let Assignment { name, value } = change.parse().map_err(|what| format!("`{change}`: {what}"))?;
+            if code.tunables().iter().any(|tunable| tunable.name == name) {
+                policy.changes.set(code, &name, value)?;
+            } else if Costs::field(&name).is_some() {
+                policy.cost(&name, value)?;
+            } else {
+                let tunables = code.tunables().iter().map(|tunable| tunable.name);
+                let costs = Costs::FIELDS.iter().map(|field| field.name);
+                return Err(unknown("tunable or cost", &name, tunables.chain(costs)));
+            }
+        } else if change.starts_with("linux-") {
+            policy.profile = Profile::named(change)?;
+        } else {
+            policy.changes.sched_feat(code, change)?;
+        }
+    }
+    Ok(policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(with: &[&str]) -> Result<Experiment, String> {
+        let with: Vec<String> = with.iter().map(|&changes| changes.to_owned()).collect();
+        let options = AdHoc {
+            workload: "hackbench",
+            machine: "2c",
+            profile: Some("linux-6.5"),
+            seed: None,
+            with: &with,
+        };
+        Experiment::of_options(&options).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_variant_has_all_kinds_of_changes() {
+        let found =
+            experiment(&["WAKEUP_BIAS_PREV, base_slice_ns=2ms,tick_ns=0", "linux-7.3,NO_SIS_UTIL"]).unwrap();
+        let [first, second] = &found.variants[..] else { panic!("two variants") };
+        assert_eq!(first.policy.deviations(), ["WAKEUP_BIAS_PREV", "base_slice_ns=2000000", "tick_ns=0"]);
+        assert_eq!((first.policy.profile.name(), found.baseline.label.as_str()), ("linux-6.5", "linux-6.5"));
+        assert_eq!(
+            (second.policy.profile.name(), second.policy.deviations()),
+            ("linux-7.3", vec!["NO_SIS_UTIL".into()])
+        );
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (with, message) in [
+            (
+                &["WAKEUP_BAIS_PREV"][..],
+                "--with: unknown feature `WAKEUP_BAIS_PREV`, did you mean `WAKEUP_BIAS_PREV`? ",
+            ),
+            (&["base_slice=2ms"], "--with: `base_slice=2ms`: allowed is NAME=VALUE with an integer value"),
+            (
+                &["base_slice=2"],
+                "--with: unknown tunable or cost `base_slice`, did you mean `base_slice_ns`? ",
+            ),
+            (&["linux-7.33"], "--with: unknown profile `linux-7.33`, did you mean `linux-7.3`? "),
+            (&["nr_migrate=0"], "--with: nr_migrate is 0, allowed are 1 to 128"),
+            (&["SIS_UTIL", "SIS_UTIL"], "--with: `SIS_UTIL` is a side already"),
+            (&["linux-6.5"], "--with: `linux-6.5` is a side already"),
+            (&["SIS_UTIL,"], "--with: unknown feature ``, allowed are "),
+        ] {
+            let error = experiment(with).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

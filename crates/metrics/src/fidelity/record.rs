@@ -1,0 +1,112 @@
+//! The model's record: how well it did in each family of experiments, in a form that other reports quote.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fidelity, Score};
+
+/// The scores of all families, as `coreward fidelity --record` writes them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The revision of coreward that they are of.
+    pub revision: String,
+    /// A fingerprint of the model that they are of: a later model has another one. `None` if it was not taken.
+    pub model: Option<String>,
+    /// Over all families.
+    pub overall: Score,
+    /// By the family's name.
+    pub families: BTreeMap<String, Score>,
+}
+
+/// The record of one family.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Standing {
+    /// The family.
+    pub family: String,
+    /// The revision of coreward that the score is of.
+    pub revision: String,
+    /// Whether the model is still the same.
+    pub current: bool,
+    /// What its rows say together.
+    #[serde(flatten)]
+    pub score: Score,
+}
+
+impl Record {
+    /// The record of what was simulated.
+    pub fn new(fidelity: &Fidelity, revision: &str, model: &str) -> Record {
+        let score = |family: &super::Family| (family.name.clone(), family.score.clone());
+        Record {
+            revision: revision.to_owned(),
+            model: Some(model.to_owned()),
+            overall: fidelity.overall.clone(),
+            families: fidelity.families.iter().map(score).collect(),
+        }
+    }
+
+    /// The record of a family, if it has one; `model` is the fingerprint of the present model.
+    pub fn standing(&self, family: &str, model: &str) -> Option<Standing> {
+        Some(Standing {
+            family: family.to_owned(),
+            revision: self.revision.clone(),
+            current: self.model.as_deref() == Some(model),
+            score: self.families.get(family)?.clone(),
+        })
+    }
+}
+
+impl Standing {
+    /// The record in a sentence; without one, that there is none.
+    pub fn text(standing: Option<&Standing>) -> String {
+        let Some(Standing { family, revision, current, score }) = standing else {
+            return "no published figures of this kind were checked".into();
+        };
+        let since = if *current { "" } else { "; the model has changed since" };
+        let error = score.median_error.map_or("unknown".into(), |error| format!("{error:.1} points"));
+        format!(
+            "{family}: of {} published changes the sign is right in {} ({}), the median error is {error}; null results \
+             reproduced: {} of {} (docs/fidelity.md, revision {revision}{since})",
+            score.scored,
+            score.right,
+            (score.right * 100)
+                .checked_div(score.scored)
+                .map_or("-".into(), |percent| format!("{percent} %")),
+            score.null_ok,
+            score.null,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_what_it_is_of() {
+        let score = Score {
+            compared: 28,
+            scored: 25,
+            right: 21,
+            right_and_clear: 13,
+            median_error: Some(33.04),
+            null: 3,
+            null_ok: 1,
+            null_median_error: Some(13.0),
+            not_compared: 3,
+        };
+        let families = [("bias_prev".to_owned(), score.clone())].into();
+        let record = Record { revision: "abc".into(), model: Some("m".into()), overall: score, families };
+        let text = |family, model| Standing::text(record.standing(family, model).as_ref());
+        assert_eq!(
+            text("bias_prev", "m"),
+            "bias_prev: of 25 published changes the sign is right in 21 (84 %), the median error is 33.0 points; null \
+             results reproduced: 1 of 3 (docs/fidelity.md, revision abc)"
+        );
+        assert!(
+            text("bias_prev", "n")
+                .ends_with(" (docs/fidelity.md, revision abc; the model has changed since)")
+        );
+        assert_eq!(text("other", "m"), "no published figures of this kind were checked");
+    }
+}
