@@ -95,7 +95,7 @@ pub struct Variant {
     pub same_runs: usize,
     /// Whether runs of one seed are compared with each other. A seed stands for the same chance events on both sides
     /// only until the first decision that differs; from there on, the runs have nothing in common
-    /// (docs/results/power.md). So pairs help only if many runs never come to that point: if half of them are the same.
+    /// (`make power` measures their correlation). So pairs help only if many runs never come to that point: if half of them are the same.
     pub paired: bool,
     /// Change of the mean in percent of the baseline's, see [`stats::delta_pct`].
     pub delta_pct: BTreeMap<Metric, Option<f64>>,
