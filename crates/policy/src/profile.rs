@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// What 5.15.148 and 6.6.123 have in their sources, and their neighbours do not.
+    /// What 5.15.148 and 6.6.63 have in their sources, and their neighbours do not.
     #[test]
     fn long_term_kernels_differ_from_their_neighbours() {
         let differ = |from: &str, to: &str| -> (Vec<&str>, Vec<&str>) {
