@@ -115,6 +115,7 @@ power:
 
 mutants:
 	@sh scripts/setup.sh build
+	$(if $(CAPTURES),$(CARGO) build --locked --release -p coreward)
 	python3 scripts/mutants.py $(if $(CAPTURES),--captures $(CAPTURES))
 
 # The seconds for all fuzz targets together.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes the small changes of policy/tests/mutants.toml, one after the other, in a copy of the tree, and
+"""Makes the small changes of policy/tests/mutants.toml, one after the other, in a copy of it, and
 reports which of them the policy's tests detect, and with --captures which the gates of vm/parity detect. "figures"
 are mutants that change the agreement, but leave it above the gates. Exits with status 1 if neither the tests nor the
 gates detect one that is not equivalent."""
@@ -10,16 +10,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "vm"))
-from cw_vm import loads  # noqa: E402, the path to it stands above
+from cw_vm import loads, machine  # noqa: E402, the path to them stands above
+from cw_vm.errors import CannotBuild, run_program  # noqa: E402
 
 TABLE = ROOT / "policy/tests/mutants.toml"
 CAPTURES = "*/*.cwc"
-LIBRARY = "libcoreward_policy.so"
 # The tests of a folder begin with one of these.
 TESTS = {
     "queue": ("queue",),
@@ -27,7 +28,6 @@ TESTS = {
     "balance": ("balance",),
     "track": ("pelt", "process"),
 }
-COPIED = ("Cargo.toml", "Cargo.lock", "crates", "policy", "machines", "experiments", "bpf", "fuzz")
 
 
 def arguments() -> argparse.Namespace:
@@ -49,67 +49,32 @@ def arguments() -> argparse.Namespace:
     return parsed
 
 
-def notices_in_tests(tree: Path, folder: str) -> bool:
+def notices_in_tests(policy: Path, folder: str) -> bool:
     """Does one of the policy's tests of the folder fail, or one of all without a folder?"""
-    build = tree / "target/policy"
+    build = policy.parent / "build"
     # short builds, in which a warning is no finding
-    make = ["make", "-s", "-C", str(tree / "policy"), "check", f"BUILD={build}", "SANITIZE="]
+    make = ["make", "-s", "-C", str(policy), "check", f"BUILD={build}", "SANITIZE="]
     make.append("CFLAGS=-std=c11 -I. -O0 -w")
     return any(
         subprocess.run([*make, f"TESTS={build / source.stem}"], capture_output=True, check=False).returncode
-        for source in sorted((tree / "policy/tests").glob("*.c"))
+        for source in sorted((policy / "tests").glob("*.c"))
         if source.stem.startswith(TESTS.get(folder, ""))
     )
 
 
-def copy(tree: Path) -> None:
-    """Copies what is built and mutated."""
-    shutil.rmtree(tree, ignore_errors=True)
-    tree.mkdir(parents=True)
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("target", "build"))
-        else:
-            shutil.copy2(source, tree / name)
-
-
-def build_policy(tree: Path) -> None:
-    """Compiles the policy of `tree` as a shared library."""
-    command = ["cc", "-std=c11", "-O1", "-shared", "-fPIC", f"-I{tree / 'policy'}", "-o", str(tree / LIBRARY)]
-    sources = (tree / "policy/native.c", tree / "crates/policy/src/generated/layout.c")
-    subprocess.run([*command, *map(str, sources)], check=True)
-
-
-def build_coreward(tree: Path) -> None:
-    """Builds coreward in `tree`, so that it loads the policy when it starts: a mutant then needs no other build."""
-    (tree / "crates/policy/build.rs").write_text(
-        f"""//! Links the shared library that scripts/mutants.py compiles.
-fn main() {{
-    println!("cargo:rustc-link-search=native={tree}");
-    println!("cargo:rustc-link-lib=dylib=coreward_policy");
-}}
-""",
-        encoding="utf-8",
-    )
-    build_policy(tree)
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target/mutants")}
-    build = ["cargo", "build", "--locked", "-q", "-p", "coreward"]
-    # the rest may be slow
-    build += [f"--config=profile.dev.package.{name}.opt-level=3" for name in ("coreward-parity", "crc32fast")]
-    subprocess.run(build, cwd=tree, env=environment, check=True)
-
-
-def compare_captures(tree: Path, captures: Path, folder: str) -> subprocess.CompletedProcess[str]:
-    """Compares the policy of `tree` with recorded kernels, as far as the folder decides. The status is not 0 if the
-    agreement falls below the gates."""
-    build_policy(tree)
+def compare_captures(policy: Path, captures: Path, folder: str) -> subprocess.CompletedProcess[str]:
+    """Compares a policy with recorded kernels, as far as the folder decides. The status is 1 if the agreement falls
+    below the gates."""
     queue = folder == "queue"
     files = sorted(file for file in captures.glob(CAPTURES) if loads.LOADS[file.stem].queue == queue)
-    command = [str(ROOT / "target/mutants/debug/coreward"), "parity"]
+    command = [machine.coreward(), "parity", "--policy", str(policy)]
     command += ["--require", loads.required(file.stem for file in files), *map(str, files)]
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tree)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    # the libraries that coreward makes of the policies are not worth keeping
+    environment = {**os.environ, "XDG_CACHE_HOME": str(policy.parent / "cache")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode not in (0, 1):
+        raise CannotBuild(done.stderr.strip())
+    return done
 
 
 def report(found: dict[str, int], count: int, with_captures: bool) -> str:
@@ -120,35 +85,26 @@ def report(found: dict[str, int], count: int, with_captures: bool) -> str:
     return f"{count} mutants: {found['tests']} noticed by tests{said}, {found['equivalent']} equivalent, {found['MISSED']} missed"
 
 
-def main() -> int:
-    """Tries all mutants."""
-    parsed = arguments()
-    mutants = tomllib.loads(TABLE.read_text(encoding="utf-8"))["mutant"]
+def try_all(parsed: argparse.Namespace, policy: Path, mutants: list[dict[str, str]]) -> int:
+    """Makes the changes in a copy of the policy, one after the other."""
     found = dict.fromkeys(("tests", "captures", "figures", "equivalent", "MISSED"), 0)
-    tree = ROOT / "target/mutants/tree"
-    copy(tree)
-    if notices_in_tests(tree, ""):
-        print("mutants: the tests fail without any mutant", file=sys.stderr)
-        return 1
+    if notices_in_tests(policy, ""):
+        raise CannotBuild("the tests fail without any mutant")
     original = {}
-    if parsed.captures:
-        build_coreward(tree)
-        for folder in {mutant["file"].split("/")[0] for mutant in mutants}:
-            compared = original[folder] = compare_captures(tree, parsed.captures, folder)
-            if compared.returncode:
-                print(f"mutants: without any mutant, {compared.stderr.strip()}", file=sys.stderr)
-                return 1
+    for folder in {mutant["file"].split("/")[0] for mutant in mutants} if parsed.captures else ():
+        compared = original[folder] = compare_captures(policy, parsed.captures, folder)
+        if compared.returncode:
+            raise CannotBuild(f"without any mutant, {compared.stderr.strip()}")
     for mutant in mutants:
-        file = tree / "policy" / mutant["file"]
+        file = policy / mutant["file"]
         text = file.read_text(encoding="utf-8")
         if mutant["old"] not in text:
-            print(f"mutants: {mutant['file']} has no `{mutant['old']}`", file=sys.stderr)
-            return 1
+            raise CannotBuild(f"{mutant['file']} has no `{mutant['old']}`")
         file.write_text(text.replace(mutant["old"], mutant["new"], 1), encoding="utf-8")
         folder = mutant["file"].split("/")[0]
-        noticed = ["tests"] if notices_in_tests(tree, folder) else []
+        noticed = ["tests"] if notices_in_tests(policy, folder) else []
         if original:
-            compared = compare_captures(tree, parsed.captures, folder)
+            compared = compare_captures(policy, parsed.captures, folder)
             if compared.returncode:
                 noticed.append("captures")
             elif compared.stdout != original[folder].stdout:
@@ -164,5 +120,15 @@ def main() -> int:
     return 1 if found["MISSED"] else 0
 
 
+def main() -> int:
+    """Tries all mutants."""
+    parsed = arguments()
+    mutants = tomllib.loads(TABLE.read_text(encoding="utf-8"))["mutant"]
+    with tempfile.TemporaryDirectory() as scratch:
+        policy = Path(scratch) / "policy"
+        shutil.copytree(ROOT / "policy", policy)
+        return try_all(parsed, policy, mutants)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program("scripts/mutants.py", main)
