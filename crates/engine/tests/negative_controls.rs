@@ -3,19 +3,18 @@
 mod support;
 
 use coreward_metrics::Metric;
-use coreward_metrics::stats::{Summary, welch_p_value};
+use coreward_metrics::difference::Difference;
 use support::{Setup, hackbench};
 
-fn summary(s: &Setup, metric: Metric) -> Summary {
-    let one = |seed| s.clone().seed(seed).run().get(metric);
-    Summary::of(&(1..=10).map(one).collect::<Vec<_>>()).unwrap()
+fn values(s: &Setup, metric: Metric) -> Vec<f64> {
+    (1..=10).map(|seed| s.clone().seed(seed).run().get(metric)).collect()
 }
 
 /// p of no difference between the previous-CPU bias and its baseline (Welch, ten seeds a side).
 fn bias_p_value(machine: &str, options: &str, metric: Metric) -> f64 {
     let s = Setup::new(machine, hackbench(options)).profile("linux-6.5");
-    let (base, bias) = (summary(&s, metric), summary(&s.feature("WAKEUP_BIAS_PREV", true), metric));
-    welch_p_value(&base, &bias).unwrap()
+    let (base, bias) = (values(&s, metric), values(&s.feature("WAKEUP_BIAS_PREV", true), metric));
+    Difference::unpaired(&base, &bias).unwrap().p_value()
 }
 
 #[test]
