@@ -81,7 +81,7 @@ static inline bool claim_idle_cpu(s32 cpu)
 {
 	struct cw_cpu *rq = cpu_rq(&sys, cpu);
 
-	if (!idle_cpu(&sys, cpu) ||
+	if (!rq->curr_is_idle || !idle_cpu(&sys, cpu) ||
 	    __sync_lock_test_and_set(&claimed[cpu & CW_CPU_MASK], 1))
 		return false;
 	rq->ttwu_pending = 1;
@@ -280,12 +280,25 @@ static inline void resched_curr_lazy(s32 cpu, bool at_once)
 		queue_of(cpu)->resched = 1;
 }
 
+/*
+ * The first task that waits for `cpu`; NULL if there is none, and before 7.1, where the kernel
+ * could miss it. Most questions end with this task, and need no iterator over the others.
+ */
+static inline struct task_struct *first_waiting(s32 cpu)
+{
+	if (!bpf_ksym_exists(scx_bpf_dsq_peek) || LINUX_KERNEL_VERSION < KERNEL_VERSION(7, 1, 0))
+		return NULL;
+	return scx_bpf_dsq_peek(cpu);
+}
+
 /* Is `le`, which is about to wait for `cpu`, due before every eligible task that waits there? */
 static inline bool is_best(const struct live_entity *le, s32 cpu)
 {
-	struct task_struct *p;
+	struct task_struct *p = first_waiting(cpu);
 	u32 asked = unknown(0u);
 
+	if (p && (s64)p->scx.dsq_vtime >= le->se.deadline)
+		return true;
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct live_task *t = lookup_task(p);
 
@@ -359,7 +372,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 	if (serves_crowd(p, cpu))
 		enqueue_kthread(p, cpu, enq_flags);
 	else
-		scx_bpf_dsq_insert_vtime(p, cpu, base_slice(&sys), (u64)t->se.se.deadline, enq_flags);
+		scx_bpf_dsq_insert_vtime(p, cpu, t->se.se.slice, (u64)t->se.se.deadline, enq_flags);
 	s->enqueued++;
 	if (wakeup_preempt(t, cpu, now) || over) {
 		s->preempted++;
@@ -376,12 +389,18 @@ static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
 {
 	const struct cw_fair_rq *rq = fair_rq(cpu);
 	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
-	struct task_struct *p;
+	struct task_struct *p = first_waiting(cpu);
+	struct live_task *t = p ? lookup_task(p) : NULL;
 	u32 asked = unknown(0u);
 
+	if (t && may_run_here(p, cpu) && may_run(&t->se, cpu)) {
+		if (curr_eligible && entity_before(rq->curr.deadline, (s64)p->scx.dsq_vtime))
+			return false;
+		if (scx_bpf_dsq_move_to_local(cpu, 0))
+			return true;
+	}
 	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct live_task *t = lookup_task(p);
-
+		t = lookup_task(p);
 		if (asked++ == PICK_MAX)
 			break;
 		if (!t || !may_run_here(p, cpu) || !may_run(&t->se, cpu))
@@ -414,7 +433,7 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 	if (ask_to_leave(cpu, prev))
 		return;
 	if (prev) {
-		update_curr(&sys, &q->fair, scx_bpf_now());
+		charge_curr(&sys, &q->fair, scx_bpf_now());
 		if (is_rcu_reader(q, prev)) {
 			/* until the next tick */
 			prev->scx.slice = 1;
@@ -437,7 +456,7 @@ bool BPF_STRUCT_OPS(live_yield, struct task_struct *from, struct task_struct *to
 
 	if (to || !rq->nr_waiting)
 		return false;
-	update_curr(&sys, rq, scx_bpf_now());
+	charge_curr(&sys, rq, scx_bpf_now());
 	yield_task_fair(&sys, rq);
 	from->scx.slice = 0;
 	return false;

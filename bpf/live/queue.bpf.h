@@ -50,8 +50,9 @@ static inline struct cw_fair_rq *fair_rq(s32 cpu)
 /* Does V reach this vruntime within `ns` of real time? V advances by 1024 / weight of real time. */
 static inline bool is_due_within(const struct cw_fair_rq *rq, s64 vruntime, s64 ns)
 {
-	return queue_sum(rq) + ns * CW_NICE_0_WEIGHT >=
-	       (vruntime - rq->zero_vruntime) * queue_weight(rq);
+	s64 weight, sum = queue_sum(rq, &weight);
+
+	return sum + ns * CW_NICE_0_WEIGHT >= (vruntime - rq->zero_vruntime) * weight;
 }
 
 /*
@@ -188,7 +189,7 @@ static inline void put_prev_task(struct live_entity *le, s32 cpu, bool leaves, u
 {
 	struct cw_fair_rq *rq = fair_rq(cpu);
 
-	update_curr(&sys, rq, now);
+	charge_curr(&sys, rq, now);
 	if (leaves)
 		update_entity_lag(&sys, rq, &rq->curr);
 	put_prev_entity(rq, &le->se);

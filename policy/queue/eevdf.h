@@ -41,13 +41,16 @@ static inline bool entity_before(s64 a, s64 b)
 static inline void place_eevdf(const struct cw_sys *sys, const struct cw_fair_rq *cfs_rq,
 			       struct cw_entity *se, bool initial)
 {
-	s64 weight = queue_weight(cfs_rq), lag = 0;
+	s64 weight, sum = queue_sum(cfs_rq, &weight), lag = 0;
 	u64 slice;
 
 	set_base_slice(sys, se);
-	if (sched_feat(sys, CW_FEAT_PLACE_LAG) && weight && se->vlag)
-		lag = se->vlag + div_trunc(se->vlag * avg_vruntime_weight(cfs_rq, se->weight), weight);
-	se->vruntime = avg_vruntime(cfs_rq) - lag;
+	se->vruntime = cfs_rq->zero_vruntime;
+	if (weight) {
+		if (sched_feat(sys, CW_FEAT_PLACE_LAG) && se->vlag)
+			lag = se->vlag + div_trunc(se->vlag * avg_vruntime_weight(cfs_rq, se->weight), weight);
+		se->vruntime += div_floor(sum, weight) - lag;
+	}
 	if (sched_feat(sys, CW_FEAT_PLACE_REL_DEADLINE) && se->flags & CW_SE_REL_DEADLINE) {
 		se->deadline += se->vruntime;
 		se->flags &= ~(u32)CW_SE_REL_DEADLINE;

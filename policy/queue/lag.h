@@ -30,25 +30,24 @@ static inline s64 div_trunc(s64 sum, s64 weight)
 	return sum >= 0 ? (s64)((u64)sum / (u64)weight) : -(s64)((u64)-sum / (u64)weight);
 }
 
-/* (vruntime - zero_vruntime) * weight, summed over all entities. */
-static inline s64 queue_sum(const struct cw_fair_rq *cfs_rq)
+/* (vruntime - zero_vruntime) * weight, summed over all entities; `*weight` is the sum of their weights. */
+static inline s64 queue_sum(const struct cw_fair_rq *cfs_rq, s64 *weight)
 {
 	const struct cw_entity *curr = &cfs_rq->curr;
+	s64 curr_weight = curr_competes(cfs_rq) ? avg_vruntime_weight(cfs_rq, curr->weight) : 0;
 
-	if (!curr_competes(cfs_rq))
-		return cfs_rq->sum_w_vruntime;
-	return cfs_rq->sum_w_vruntime + (curr->vruntime - cfs_rq->zero_vruntime) *
-						avg_vruntime_weight(cfs_rq, curr->weight);
+	*weight = cfs_rq->sum_weight + curr_weight;
+	return cfs_rq->sum_w_vruntime + (curr->vruntime - cfs_rq->zero_vruntime) * curr_weight;
 }
 
 /* V. */
 static inline s64 avg_vruntime(const struct cw_fair_rq *cfs_rq)
 {
-	s64 weight = queue_weight(cfs_rq);
+	s64 weight, sum = queue_sum(cfs_rq, &weight);
 
 	if (!weight)
 		return cfs_rq->zero_vruntime;
-	return cfs_rq->zero_vruntime + div_floor(queue_sum(cfs_rq), weight);
+	return cfs_rq->zero_vruntime + div_floor(sum, weight);
 }
 
 /* Moves zero_vruntime to V. Not while other CPUs may take entities off the sums. */
@@ -74,7 +73,9 @@ static inline bool reaches(s64 sum, s64 key, s64 weight)
 /* Is the lag at this vruntime not negative? V rounded down would say so too rarely. */
 static inline bool vruntime_eligible(const struct cw_fair_rq *cfs_rq, s64 vruntime)
 {
-	return reaches(queue_sum(cfs_rq), vruntime - cfs_rq->zero_vruntime, queue_weight(cfs_rq));
+	s64 weight, sum = queue_sum(cfs_rq, &weight);
+
+	return reaches(sum, vruntime - cfs_rq->zero_vruntime, weight);
 }
 
 static inline bool entity_eligible(const struct cw_fair_rq *cfs_rq, const struct cw_entity *se)

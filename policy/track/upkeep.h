@@ -141,15 +141,12 @@ static inline void steal_task(struct cw_sys *sys, struct cw_task *p)
 	track_remove_task(sys, p);
 }
 
-/* The task is queued on `cpu`, on which it may not have been before. Nothing happens if it is there. */
-CW_GLOBAL bool track_enqueue_task(struct cw_sys *sys CW_NONNULL, struct cw_task *p CW_NONNULL, s32 cpu,
-				  u64 now)
+/* The task, which is not queued on `cpu`, is from now on. */
+CW_GLOBAL bool enqueue_load(struct cw_sys *sys CW_NONNULL, struct cw_task *p CW_NONNULL, s32 cpu, u64 now)
 {
 	struct cw_cpu *rq = cpu_rq(sys, cpu);
 	bool changed;
 
-	if (p->queued.cpu == cpu)
-		return false;
 	update_avg_idle(sys, cpu, now);
 	if (p->queued.cpu >= 0)
 		steal_task(sys, p);
@@ -167,6 +164,12 @@ CW_GLOBAL bool track_enqueue_task(struct cw_sys *sys CW_NONNULL, struct cw_task 
 		enqueue_runnable_load(sys, cpu, p);
 	account_entity_enqueue(sys, p, cpu);
 	return changed;
+}
+
+/* The task is queued on `cpu`, on which it may not have been before. Nothing happens if it is there. */
+static inline bool track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+{
+	return p->queued.cpu != cpu && enqueue_load(sys, p, cpu, now);
 }
 
 /* The task leaves the queue, if it is in one; `running`: it is current until now. */
