@@ -218,6 +218,7 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
             sys.llc[llc].domain = domain as u32;
             llc_weight = d.span.len();
         } else if llc_weight > 1 && d.span.len() > llc_weight {
+            sys.sched_cache_present = 1;
         }
         if d.flags.contains(SdFlags::CLUSTER) {
             sys.cluster_present = 1;
