@@ -305,7 +305,8 @@ pub(crate) struct Compare {
     pub(crate) with: Vec<String>,
     #[arg(long, value_name = "M", requires = "with", help = MACHINE_HELP)]
     pub(crate) machine: Option<String>,
-    /// With --with: the kernel that the baseline stands for [default: linux-6.12]
+    /// With --with: the kernel that the baseline stands for [default: on
+    /// sysfs the running one, otherwise linux-6.12]
     #[arg(long, value_name = "P", requires = "with")]
     pub(crate) profile: Option<String>,
     /// With --with: the seed of the first run of each side [default: 1]

@@ -191,7 +191,7 @@ fn wrong_structure() {
     );
     assert_eq!(
         message("\n\nshap = \"2c\""),
-        "m.toml:3: unknown field `shap`, expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
+        "m.toml:3: unknown field `shap`, did you mean `shape`? expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
     );
     assert_eq!(message("shape = \"2c"), "m.toml:1: invalid basic string");
     assert_eq!(message("shape = 2"), "m.toml:1: shape must be a text, not integer");
@@ -318,7 +318,7 @@ fn wrong_figures() {
     );
     assert!(
         figure("\n[costs]\ntik_ns = 1")
-            .starts_with("m.toml:4: unknown cost `tik_ns`, allowed are transfer_smt_ns, ")
+            .starts_with("m.toml:4: unknown cost `tik_ns`, did you mean `tick_ns`? ")
     );
     assert_eq!(figure("[costs]\nsmt_pct = 201"), "m.toml:3: costs.smt_pct is 201, allowed are 100 to 200");
     assert_eq!(figure("[costs]\ntick_ns = -1"), "m.toml:3: costs.tick_ns is -1, allowed are 0 to 1000000");

@@ -8,7 +8,7 @@ use coreward_workload::Scale;
 
 use super::{Case, Experiment, ExperimentError, Named, Side};
 use crate::policy::Policy;
-use crate::setup::TIME_LIMIT_S;
+use crate::setup::{TIME_LIMIT_S, default_profile};
 
 /// The options of a comparison without a file.
 pub(crate) struct AdHoc<'a> {
@@ -30,8 +30,8 @@ impl Experiment {
             let option = option.to_owned();
             move |what: String| ExperimentError(format!("{option}: {what}"))
         };
-        let profile =
-            options.profile.map_or(Ok(Profile::DEFAULT), Profile::named).map_err(refused("--profile"))?;
+        let profile = options.profile.map_or_else(|| Ok(default_profile(options.machine)), Profile::named);
+        let profile = profile.map_err(refused("--profile"))?;
         let seed = options.seed.unwrap_or(super::parse::DEFAULT_SEED);
         let side = |label: &str, policy: Policy| Side { label: label.to_owned(), policy, seed };
         let baseline = side(profile.name(), Policy::new(profile));
