@@ -236,6 +236,6 @@ mod tests {
             let e = words(bad).unwrap_err().to_string();
             assert!(e.contains(part) && e.contains("allowed: "), "{bad}: {e}");
         }
-        assert!(parse("hackbnch", Scale::FULL).unwrap_err().to_string().contains("allowed: hackbench"));
+        assert!(parse("hackbnch", Scale::FULL).unwrap_err().to_string().contains("did you mean `hackbench`"));
     }
 }
