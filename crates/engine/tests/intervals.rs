@@ -2,28 +2,15 @@
 
 mod support;
 
-use coreward_engine::{NoTrace, Outcome, Settings, Simulation};
-use coreward_machine::{DomainOptions, Machine, Topology};
+use coreward_engine::Outcome;
 use coreward_metrics::Metric;
-use coreward_policy::{PolicySettings, Profile};
 use support::{MS, Workload, hackbench, run, single, sleep};
 
 fn outcome(workload: &Workload, interval_ns: Option<u64>) -> Outcome {
-    let machine = Machine::load("4c").unwrap();
-    let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
-    let settings = Settings {
-        policy: PolicySettings::new(Profile::DEFAULT),
-        seed: 1,
-        task_group_depth: 1,
-        steady: false,
-        limit_ns: 100_000 * MS,
-    };
-    let mut trace = NoTrace;
-    let simulation = Simulation::new(&machine, &topology, workload, &settings, &mut trace).unwrap();
-    match interval_ns {
-        Some(ns) => simulation.with_intervals(ns).run().unwrap(),
-        None => simulation.run().unwrap(),
-    }
+    support::outcome("4c", workload, |simulation| match interval_ns {
+        Some(ns) => simulation.with_intervals(ns),
+        None => simulation,
+    })
 }
 
 #[test]

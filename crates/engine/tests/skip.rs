@@ -2,10 +2,8 @@
 
 mod support;
 
-use coreward_engine::{NoTrace, Outcome, Settings, Simulation};
-use coreward_machine::{DomainOptions, Machine, Topology};
+use coreward_engine::Outcome;
 use coreward_metrics::Metric;
-use coreward_policy::{PolicySettings, Profile};
 use coreward_workload::{Scale, Workload};
 use support::MS;
 
@@ -13,21 +11,10 @@ use support::MS;
 const LEAST_WINDOW_NS: u64 = 50 * MS;
 
 fn outcome(workload: &Workload, skip_pct: Option<f64>) -> Outcome {
-    let machine = Machine::load("2c").unwrap();
-    let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
-    let settings = Settings {
-        policy: PolicySettings::new(Profile::DEFAULT),
-        seed: 1,
-        task_group_depth: 1,
-        steady: false,
-        limit_ns: 100_000 * MS,
-    };
-    let mut trace = NoTrace;
-    let simulation = Simulation::new(&machine, &topology, workload, &settings, &mut trace).unwrap();
-    match skip_pct {
-        Some(pct) => simulation.with_skip(pct, LEAST_WINDOW_NS).run().unwrap(),
-        None => simulation.run().unwrap(),
-    }
+    support::outcome("2c", workload, |simulation| match skip_pct {
+        Some(pct) => simulation.with_skip(pct, LEAST_WINDOW_NS),
+        None => simulation,
+    })
 }
 
 fn workload(text: &str) -> Workload {

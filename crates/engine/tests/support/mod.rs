@@ -2,7 +2,7 @@
 //! machines whose costs are all zero but those under test, and tiny workloads.
 #![allow(dead_code)] // each test crate uses its part
 
-use coreward_engine::{Leaving, Outcome, Settings, SimError, Simulation, Trace};
+use coreward_engine::{Leaving, NoTrace, Outcome, Settings, SimError, Simulation, Trace};
 use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
@@ -118,6 +118,21 @@ impl Run {
             _ => None,
         })
     }
+}
+
+/// The outcome of a workload on a machine of this name, in one task group, with what `with` adds to the simulation.
+pub(crate) fn outcome(
+    machine: &str,
+    workload: &Workload,
+    with: impl for<'a> FnOnce(Simulation<'a>) -> Simulation<'a>,
+) -> Outcome {
+    let setup = Setup::new(machine, workload.clone());
+    let topology = Topology::build(&setup.machine, &DomainOptions::default()).unwrap();
+    let settings = Settings { task_group_depth: 1, ..setup.settings };
+    let mut trace = NoTrace;
+    let simulation =
+        Simulation::new(&setup.machine, &topology, &setup.workload, &settings, &mut trace).unwrap();
+    with(simulation).run().unwrap()
 }
 
 /// A run to be made.
