@@ -25,7 +25,7 @@ struct cw_lb load_balance[CW_MAX_CPUS];
 
 /* What each CPU has to do in its next dispatch, and when it is to look for starving tasks. */
 struct balance_state {
-	u64 next_rescue; /* the tick from which it looks for a starving task */
+	u64 next_rescue; /* when it looks for a starving task, ns of its runqueue's clock */
 	u64 next_kthread; /* the tick from which a kernel thread is to run */
 	u32 kthreads; /* kernel threads may be waiting (crowd.bpf.h) */
 	s32 looked_at; /* the CPU that it last checked for idling although tasks wait */

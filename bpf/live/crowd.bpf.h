@@ -86,27 +86,30 @@ static inline bool pick_kthread(s32 cpu)
  * tasks come, and then the tasks with the latest deadlines starve. This moves one of them to
  * the local queue of `cpu`.
  */
-static __noinline bool rescue_starving(s32 cpu)
+static __noinline bool find_starving(s32 cpu, u64 now)
 {
-	u64 *next = &balance_state_of(cpu)->next_rescue, now = bpf_jiffies64();
+	u64 *next = &balance_state_of(cpu)->next_rescue, jiffies = bpf_jiffies64();
 	struct task_struct *p;
 	u32 asked = unknown(0u);
 
-	if (now < *next)
-		return false;
-	*next = now + STARVING_NS / 10 / sys.tick_ns;
+	*next = now + STARVING_NS / 10;
 	bpf_for_each(scx_dsq, p, cpu, SCX_DSQ_ITER_REV) {
 		if (asked++ == RESCUE_MAX)
 			break;
-		if (now - p->scx.runnable_at < STARVING_NS / sys.tick_ns || !may_run_here(p, cpu))
+		if (jiffies - p->scx.runnable_at < STARVING_NS / sys.tick_ns || !may_run_here(p, cpu))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
 			/* there may be more */
-			*next = now + 1;
+			*next = now + sys.tick_ns;
 			return true;
 		}
 	}
 	return false;
+}
+
+static inline bool rescue_starving(s32 cpu, u64 now)
+{
+	return now >= balance_state_of(cpu)->next_rescue && find_starving(cpu, now);
 }
 
 /*

@@ -71,6 +71,18 @@ struct cw_decision decision[CW_MAX_CPUS];
 
 #include "stats.bpf.h"
 
+/*
+ * The clock of the runqueue of `cpu`, whose lock is held. As for the fair class, a switch has one
+ * time from its beginning to its end. scx_bpf_now() would read the hardware's clock in each program,
+ * because sched_ext counts the clock as invalid once a CPU dispatches.
+ */
+static inline u64 rq_clock(s32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	return rq ? rq->clock : scx_bpf_now();
+}
+
 static inline struct live_task *lookup_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&tasks, p, 0, 0);
@@ -342,7 +354,7 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct live_stats *s = stats_of(bpf_get_smp_processor_id());
-	u64 now = scx_bpf_now();
+	u64 now = rq_clock(cpu);
 	struct live_task *t = lookup_task(p);
 	bool over;
 
@@ -381,26 +393,19 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Moves the task that is to run next from the tasks that wait for `cpu` to its local queue.
- * Returns false if `prev` continues. Not inline: verifiers until 7.0 count its iterator for
- * everything that live_dispatch() calls, which would then be too much.
+ * Looks for the task that is to run next among those that wait for `cpu`, in the order of their
+ * deadlines. Not inline: verifiers until 7.0 count its iterator for everything that
+ * live_dispatch() calls, which would then be too much.
  */
-static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
+static __noinline bool pick_among(s32 cpu, bool curr_eligible)
 {
 	const struct cw_fair_rq *rq = fair_rq(cpu);
-	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
-	struct task_struct *p = first_waiting(cpu);
-	struct live_task *t = p ? lookup_task(p) : NULL;
+	struct task_struct *p;
 	u32 asked = unknown(0u);
 
-	if (t && may_run_here(p, cpu) && may_run(&t->se, cpu)) {
-		if (curr_eligible && entity_before(rq->curr.deadline, (s64)p->scx.dsq_vtime))
-			return false;
-		if (scx_bpf_dsq_move_to_local(cpu, 0))
-			return true;
-	}
 	bpf_for_each(scx_dsq, p, cpu, 0) {
-		t = lookup_task(p);
+		struct live_task *t = lookup_task(p);
+
 		if (asked++ == PICK_MAX)
 			break;
 		if (!t || !may_run_here(p, cpu) || !may_run(&t->se, cpu))
@@ -414,10 +419,31 @@ static __noinline bool pick_waiting(s32 cpu, struct task_struct *prev)
 	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
+/*
+ * Moves the task that is to run next from the tasks that wait for `cpu` to its local queue.
+ * Returns false if `prev` continues.
+ */
+static inline bool pick_waiting(s32 cpu, struct task_struct *prev)
+{
+	const struct cw_fair_rq *rq = fair_rq(cpu);
+	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
+	struct task_struct *p = first_waiting(cpu);
+	struct live_task *t = p ? lookup_task(p) : NULL;
+
+	if (t && may_run_here(p, cpu) && may_run(&t->se, cpu)) {
+		if (curr_eligible && entity_before(rq->curr.deadline, (s64)p->scx.dsq_vtime))
+			return false;
+		if (scx_bpf_dsq_move_to_local(cpu, 0))
+			return true;
+	}
+	return pick_among(cpu, curr_eligible);
+}
+
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct balance_state *balance = balance_state_of(cpu);
 	struct live_queue *q = queue_of(cpu);
+	u64 now = rq_clock(cpu);
 
 	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
 		prev = NULL;
@@ -433,7 +459,7 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 	if (ask_to_leave(cpu, prev))
 		return;
 	if (prev) {
-		charge_curr(&sys, &q->fair, scx_bpf_now());
+		charge_curr(&sys, &q->fair, now);
 		if (is_rcu_reader(q, prev)) {
 			/* until the next tick */
 			prev->scx.slice = 1;
@@ -441,7 +467,7 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	if (has_waiting(cpu) && !(prev && pick_protected(&sys, &q->fair, true)) &&
-	    (pick_kthread(cpu) || rescue_starving(cpu) || pick_waiting(cpu, prev)))
+	    (pick_kthread(cpu) || rescue_starving(cpu, now) || pick_waiting(cpu, prev)))
 		return;
 	if (prev)
 		prev->scx.slice = base_slice(&sys);
@@ -478,7 +504,7 @@ static inline void task_tick_offline(struct task_struct *p, s32 cpu)
 void BPF_STRUCT_OPS(live_running, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 now = scx_bpf_now();
+	u64 now = rq_clock(cpu);
 	struct live_task *t = lookup_task(p);
 
 	if (!t)
@@ -516,7 +542,7 @@ static inline void account_run(struct live_task *t, struct task_struct *p, u64 n
 void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 now = scx_bpf_now();
+	u64 now = rq_clock(cpu);
 	struct live_task *t = lookup_task(p);
 
 	if (!t)
@@ -529,7 +555,7 @@ void BPF_STRUCT_OPS(live_stopping, struct task_struct *p, bool runnable)
 void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct live_task *t = lookup_task(p);
-	u64 now = scx_bpf_now();
+	u64 now = rq_clock(scx_bpf_task_cpu(p));
 
 	if (!t)
 		return;
@@ -567,7 +593,7 @@ static inline void kick_stuck_cpu(s32 cpu)
 void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 now = scx_bpf_now();
+	u64 now = rq_clock(cpu);
 	struct live_queue *q = queue_of(cpu);
 	struct live_task *t = lookup_task(p);
 

@@ -38,24 +38,33 @@ static inline void cfs_rq_init(struct cw_fair_rq *cfs_rq)
 	cfs_rq->curr.id = CW_NO_ENTITY;
 }
 
-/* Charges the running entity for its time until `now`. True if its turn is over in case others wait. */
-static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
+/* Charges the running entity for `delta` ns, until `now`. */
+CW_GLOBAL bool charge_delta(const struct cw_sys *sys CW_NONNULL, struct cw_fair_rq *cfs_rq CW_NONNULL,
+			    u64 delta, u64 now)
 {
 	struct cw_entity *curr = &cfs_rq->curr;
-	s64 delta = (s64)(now - curr->exec_start);
 	bool served;
 
-	if (!curr->weight || delta <= 0)
-		return false;
 	curr->exec_start = now;
-	curr->sum_exec_runtime += (u64)delta;
-	curr->vruntime += (s64)calc_delta_fair(sys, cfs_rq, (u64)delta, curr);
+	curr->sum_exec_runtime += delta;
+	curr->vruntime += (s64)calc_delta_fair(sys, cfs_rq, delta, curr);
 	if (!sched_feat(sys, CW_FEAT_EEVDF)) {
 		update_min_vruntime(cfs_rq);
 		return false;
 	}
 	served = update_deadline(sys, cfs_rq);
 	return turn_is_over(sys, cfs_rq, served);
+}
+
+/*
+ * Charges the running entity for its time until `now`. True if its turn is over in case others wait.
+ * Of the charges in one switch, only the first has anything to do.
+ */
+static inline bool charge_curr(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq, u64 now)
+{
+	s64 delta = (s64)(now - cfs_rq->curr.exec_start);
+
+	return cfs_rq->curr.weight && delta > 0 && charge_delta(sys, cfs_rq, (u64)delta, now);
 }
 
 /*
