@@ -44,7 +44,7 @@ impl Simulation<'_> {
         self.cpus[cpu].distributed = to;
         // the stopper preempts the task, so it can be moved like a waiting one
         self.charge_work(cpu, self.costs.context_switch_ns);
-        self.update_curr(cpu);
+        self.update_curr(cpu, cpu);
         self.put_prev_task(cpu, id);
         self.count_switch(cpu, Some(id), None);
         self.detach_task(id, cpu, cpu);

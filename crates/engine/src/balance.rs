@@ -142,7 +142,7 @@ impl Simulation<'_> {
     fn detach_tasks(&mut self, env: &mut Balance, by: usize) -> u32 {
         let src = env.src_cpu as usize;
         self.lock_rq(src, by);
-        self.update_curr(src);
+        self.update_curr(src, by);
         let c = &self.cpus[src];
         let age = |task| Reverse((self.tasks[task as usize].list_order, task));
         // a heap, because most of a long queue is never offered
@@ -241,7 +241,7 @@ impl Simulation<'_> {
         // the stopper preempts the task, so it can be detached like a waiting one
         self.charge_work(src, self.costs.context_switch_ns);
         self.extend_segment(src);
-        self.update_curr(src);
+        self.update_curr(src, by);
         self.save_rest(src, task);
         self.put_prev_task(src, task);
         self.count_switch(src, Some(task), None);

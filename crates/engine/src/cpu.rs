@@ -27,6 +27,8 @@ pub(crate) struct Cpu {
     /// Kernel work of the current event, with which the next segment starts.
     pub(crate) pending: Work,
     pub(crate) lock: Lock,
+    /// The clock of its runqueue: the time up to which the current task is accounted, or when it began.
+    pub(crate) clock: u64,
     /// Remote wakeups queued for this CPU (rq->ttwu_pending).
     pub(crate) wakelist: Vec<u32>,
     /// The task that it switches away from, and when that task will have left it (on_cpu).
@@ -63,6 +65,7 @@ impl Cpu {
             segment: Segment::new(0, Work::default(), 1024),
             pending: Work::default(),
             lock: Lock::default(),
+            clock: 0,
             wakelist: Vec::new(),
             leaving: None,
             left_at: 0,

@@ -34,7 +34,7 @@ impl Simulation<'_> {
 
     /// A new task begins with its parent, which creates it on `cpu`.
     pub(crate) fn task_fork(&mut self, task: u32, cpu: usize) {
-        self.update_curr(cpu);
+        self.update_curr(cpu, cpu);
         self.cpus[cpu].fair.rq.task_fork_fair(&self.sys, &mut self.tasks[task as usize].se);
     }
 
@@ -74,7 +74,7 @@ impl Simulation<'_> {
         let d = loop {
             let c = &mut self.cpus[cpu];
             let se = &self.tasks[task as usize].se;
-            let d = c.fair.wakeup_preempt(&self.sys, se, wake_flags, c.need_resched, self.now);
+            let d = c.fair.wakeup_preempt(&self.sys, se, wake_flags, c.need_resched, c.clock);
             // a delayed sleeper that is due leaves the queue, and the choice is made again
             match c.fair.waiting_at(d.picked) {
                 Some(picked) if self.tasks[picked as usize].is_delayed() => {
@@ -91,7 +91,7 @@ impl Simulation<'_> {
 
     /// `sched_yield`.
     pub(crate) fn yield_task(&mut self, cpu: usize) {
-        self.update_curr(cpu);
+        self.update_curr(cpu, cpu);
         self.cpus[cpu].fair.rq.yield_task_fair(&self.sys);
     }
 }

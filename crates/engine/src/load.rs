@@ -7,18 +7,26 @@ use coreward_policy::Feature;
 const TG_UPDATE_NS: u64 = 1_000_000;
 
 impl Simulation<'_> {
-    /// Accounts the current task's time up to now.
-    pub(crate) fn update_curr(&mut self, cpu: usize) {
-        let Some(curr) = self.cpus[cpu].curr else { return };
-        let rq = &mut self.cpus[cpu].fair.rq;
-        let delta = self.now - rq.curr.exec_start;
+    /// Advances the clock of `cpu`'s runqueue to the time of `by`, which holds its lock. Kernel work that `by` has
+    /// already done in this event has passed: a task that wakes another pays for the wakeup.
+    fn update_rq_clock(&mut self, cpu: usize, by: usize) {
+        let now = self.local_now(by);
+        let clock = &mut self.cpus[cpu].clock;
+        *clock = now.max(*clock);
+    }
+
+    /// Accounts the time of `cpu`'s current task up to the present time of `by`.
+    pub(crate) fn update_curr(&mut self, cpu: usize, by: usize) {
+        self.update_rq_clock(cpu, by);
+        let c = &mut self.cpus[cpu];
+        let Some(curr) = c.curr else { return };
+        let delta = c.clock - c.fair.rq.curr.exec_start;
         if delta == 0 {
             return;
         }
-        let over = rq.update_curr(&self.sys, self.now);
-        self.cpus[cpu].need_resched |= over;
+        c.need_resched |= c.fair.rq.update_curr(&self.sys, c.clock);
         self.schedstat[cpu].rq_cpu_time += delta;
-        self.tasks[curr as usize].policy.exec_start = self.now;
+        self.tasks[curr as usize].policy.exec_start = c.clock;
         self.account_mm_sched(cpu, curr, delta);
     }
 
@@ -121,5 +129,33 @@ mod tests {
         for (load, told) in [(1040, 1024), (1041, 1041), (1008, 1024), (1007, 1007)] {
             assert_eq!(contrib_after(true, 1024, load, 1_000_000), told);
         }
+    }
+
+    /// How far the clock of CPU 0's queue is ahead once CPU 1, after `spent` ns of kernel work, has updated it.
+    fn ahead_by_another(spent: u64) -> u64 {
+        let machine = Machine::load("2c").unwrap();
+        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
+        let settings = Settings {
+            policy: PolicySettings::new(Profile::DEFAULT),
+            seed: 1,
+            task_group_depth: 0,
+            steady: false,
+            limit_ns: u64::MAX,
+        };
+        let mut trace = NoTrace;
+        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
+        sim.cpus[1].pending = Default::default();
+        sim.charge_work(1, spent);
+        sim.update_curr(0, 1);
+        // CPU 0's own time has not come that far: its clock does not go back
+        sim.update_curr(0, 0);
+        sim.cpus[0].clock - sim.local_now(0)
+    }
+
+    #[test]
+    fn a_wakeup_is_on_the_clock_of_the_queue_that_it_changes() {
+        assert_eq!(ahead_by_another(0), 0);
+        assert_eq!(ahead_by_another(700), 700);
     }
 }

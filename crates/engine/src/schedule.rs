@@ -24,10 +24,10 @@ impl Simulation<'_> {
     /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
     pub(crate) fn schedule(&mut self, cpu: usize) {
         self.lock_rq(cpu, cpu);
+        self.update_curr(cpu, cpu);
         self.charge_work(cpu, self.costs.pick_next_ns);
         self.schedstat[cpu].sched_count += 1;
         self.cpus[cpu].need_resched = false;
-        self.update_curr(cpu);
         let prev = self.cpus[cpu].curr;
         let wants_to_run = prev.is_some_and(|prev| self.tasks[prev as usize].state == State::Running);
         if let Some(prev) = prev.filter(|_| !wants_to_run) {
@@ -125,7 +125,8 @@ impl Simulation<'_> {
         if self.sys.set_next_task(&mut self.tasks[next as usize].policy, cpu, self.now) {
             self.update_tg_load_avg(cpu, cpu);
         }
-        self.cpus[cpu].fair.set_next(&self.sys, &self.tasks[next as usize].se, self.now);
+        let c = &mut self.cpus[cpu];
+        c.fair.set_next(&self.sys, &self.tasks[next as usize].se, c.clock);
         self.tasks[next as usize].state = State::Running;
         self.touch(next);
         self.cpus[cpu].curr = Some(next);

@@ -10,9 +10,8 @@ const HRTICK_MIN_NS: u64 = 10_000;
 impl Simulation<'_> {
     pub(crate) fn tick(&mut self, cpu: usize) {
         self.cpus[cpu].tick_at += self.tick_ns;
-        self.charge_work(cpu, self.costs.tick_ns);
         if let Some(curr) = self.cpus[cpu].curr {
-            self.update_curr(cpu);
+            self.update_curr(cpu, cpu);
             if self.sys.task_tick(&mut self.tasks[curr as usize].policy, cpu, self.now) {
                 self.update_tg_load_avg(cpu, cpu);
             }
@@ -20,6 +19,7 @@ impl Simulation<'_> {
             self.entity_tick(cpu);
             self.task_tick_cache(curr);
         }
+        self.charge_work(cpu, self.costs.tick_ns);
         self.sched_balance_trigger(cpu);
         if let Some(curr) = self.cpus[cpu].curr.filter(|_| !self.cpus[cpu].need_resched) {
             self.task_cache_work(cpu, curr);
@@ -32,7 +32,7 @@ impl Simulation<'_> {
         self.cpus[cpu].hrtick_at = NEVER;
         self.charge_work(cpu, self.costs.tick_ns);
         if self.cpus[cpu].curr.is_some() {
-            self.update_curr(cpu);
+            self.update_curr(cpu, cpu);
             self.cpus[cpu].need_resched = true;
         }
         self.after_interrupt(cpu);

@@ -238,7 +238,7 @@ impl Simulation<'_> {
         let target = self.tasks[task as usize].cpu();
         self.trace_waking(task, cpu, target, false);
         self.lock_rq(target, cpu);
-        self.requeue_delayed_entity(task, target);
+        self.requeue_delayed_entity(task, target, cpu);
         self.charge_work(cpu, self.costs.enqueue_ns);
         self.wakeup_preempt(task, target, cpu, WF_TTWU);
         self.unlock_rq(target, cpu);
@@ -296,8 +296,8 @@ impl Simulation<'_> {
 
     /// Queues a task on `cpu`; `by` does the work and pays.
     pub(crate) fn activate_task(&mut self, task: u32, cpu: usize, by: usize, why: Enqueue) {
+        self.update_curr(cpu, by);
         self.charge_work(by, self.costs.enqueue_ns);
-        self.update_curr(cpu);
         self.account_enqueue(cpu, task, by);
         self.enqueue_entity(cpu, task, why);
         if self.cpus[cpu].hrtick_at == NEVER {
@@ -310,8 +310,8 @@ impl Simulation<'_> {
         self.set_waiting(true);
     }
 
-    fn requeue_delayed_entity(&mut self, task: u32, cpu: usize) {
-        self.update_curr(cpu);
+    fn requeue_delayed_entity(&mut self, task: u32, cpu: usize, by: usize) {
+        self.update_curr(cpu, by);
         self.sys.requeue_delayed(&mut self.tasks[task as usize].policy, self.now);
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;

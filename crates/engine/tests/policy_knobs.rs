@@ -118,9 +118,9 @@ fn feature_case(name: &str) -> Option<Setup> {
         "DELAY_DEQUEUE" => crowd("2l4c2t"),
         "DELAY_ZERO" => Setup::new("1c", uneven()),
         // tasks that are moved in the middle of a request
-        "PLACE_REL_DEADLINE" => Setup::new("4c", uneven()).tunable("base_slice_ns", 5_000_000),
-        // requests that end between two ticks
-        "PREEMPT_SHORT" => Setup::new("1c", uneven()),
+        "PLACE_REL_DEADLINE" => long_crowd(),
+        // requests that end between two ticks, on CPUs that others wake tasks for
+        "PREEMPT_SHORT" => Setup::new("2n2l2c2t", hackbench("-g 5 -f 6 -l 400 -T --pipe")),
         "PICK_BUDDY" => crowd("1c").feature("NEXT_BUDDY", true),
         "YIELD_FORFEITS" => Setup::new("1c", yielders(4, 50)),
         "PROTECT_SLICE" | "WAKEUP_PICK" => long_crowd().profile("linux-7.3"),
@@ -149,7 +149,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         "LB_UTIL_BOOST" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),
         "LB_IDLE_CORE" => Setup::new("2l4c2t", uneven()),
         // tasks that leave load behind when they sleep
-        "LB_SKIP_EMPTY" => Setup::new("2l4c", restless(24, 2 * MS, 3 * MS, 80)),
+        "LB_SKIP_EMPTY" => Setup::new("4l4c", restless(40, MS, 2 * MS, 200)),
         // big cores that are bigger by more than 5 %, and by less than the margin of tasks
         "LB_CAPACITY_GREATER" => unlike("4l2c", 900, spinners(6, 60 * MS)),
         // two misfits that never sleep
