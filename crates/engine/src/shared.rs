@@ -71,6 +71,8 @@ pub(crate) struct CpuLock {
 
 pub(crate) struct Shared {
     pub(crate) mutexes: Vec<Mutex>,
+    mutex_bytes: u32,
+    line_bytes: u32,
     pub(crate) conds: Vec<Futex>,
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) flags: Vec<Flag>,
@@ -84,10 +86,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(counts: &Counts, nr_cpus: usize) -> Self {
+    pub(crate) fn new(counts: &Counts, nr_cpus: usize, line_bytes: u32) -> Self {
         let barrier = |needs: &u32| Barrier { needs: *needs, arrived: 0, futex: Futex::default() };
         Shared {
             mutexes: vec![Mutex::default(); counts.mutexes as usize],
+            mutex_bytes: counts.mutex_bytes,
+            line_bytes,
             conds: vec![Futex::default(); counts.conds as usize],
             barriers: counts.barriers.iter().map(barrier).collect(),
             flags: vec![Flag::default(); counts.flags as usize],
@@ -97,6 +101,15 @@ impl Shared {
             turns: 0,
             turns_line: Lock::default(),
         }
+    }
+
+    /// The cache line of a mutex, which is kept with the first mutex on it.
+    pub(crate) fn mutex_line(&mut self, mutex: u32) -> &mut Lock {
+        let first = match self.mutex_bytes {
+            0 => mutex,
+            bytes => (mutex * bytes / self.line_bytes * self.line_bytes).div_ceil(bytes),
+        };
+        &mut self.mutexes[first as usize].futex.line
     }
 
     /// Removes all tasks that wait for a condition, a barrier or a flag.
@@ -183,5 +196,17 @@ mod tests {
         assert!(s.goes_on(u64::MAX));
         s.stopped = true;
         assert!(!s.goes_on(0));
+    }
+
+    #[test]
+    fn a_line_is_kept_with_the_first_mutex_on_it() {
+        // bytes 0, 40, 80, 120, 160 and 200: lines 0, 0, 1, 1, 2 and 3
+        let counts = Counts { mutexes: 6, mutex_bytes: 40, ..Counts::default() };
+        let mut s = Shared::new(&counts, 1, 64);
+        let mut first = |i: u32| {
+            let line = s.mutex_line(i) as *const Lock;
+            s.mutexes.iter().position(|m| std::ptr::eq(&m.futex.line, line)).unwrap()
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(&mut first), [0, 0, 2, 2, 4, 5]);
     }
 }

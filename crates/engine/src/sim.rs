@@ -216,7 +216,7 @@ impl<'a> Simulation<'a> {
             intervals: Intervals::none(sys.code()),
             skip: Skip::nothing(),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
-            shared: Shared::new(&workload.shared, nr_cpus),
+            shared: Shared::new(&workload.shared, nr_cpus, machine.caches.line_bytes.max(1) as u32),
             stop: Stop::new(workload.limits),
             workload,
             costs: machine.costs.clone(),

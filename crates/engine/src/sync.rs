@@ -43,7 +43,7 @@ impl Simulation<'_> {
             Op::TakeTurn { .. } => self.atomic(cpu, |sim| &mut sim.shared.turns_line),
             Op::Lock { mutex } | Op::Unlock { mutex } => {
                 let mutex = self.turned(task, mutex);
-                self.atomic(cpu, |sim| &mut sim.futex(On::Mutex(mutex)).line)
+                self.atomic(cpu, |sim| sim.shared.mutex_line(mutex))
             }
             Op::CondWait { cond, .. } | Op::Signal { cond } | Op::Broadcast { cond } => {
                 self.atomic(cpu, |sim| &mut sim.futex(On::Cond(cond)).line)

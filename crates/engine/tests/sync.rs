@@ -10,7 +10,8 @@ use support::{Setup, Workload, program, run, sleep, spawn, workload};
 const MS: u64 = 1_000_000;
 
 fn shared(w: Workload) -> Workload {
-    let shared = Shared { mutexes: 2, conds: 1, barriers: vec![3], flags: 4, lists: 1, timers: 1 };
+    let shared =
+        Shared { mutexes: 2, mutex_bytes: 0, conds: 1, barriers: vec![3], flags: 4, lists: 1, timers: 1 };
     Workload { shared, ..w }
 }
 
@@ -43,6 +44,21 @@ fn a_mutex_lets_one_in_at_a_time() {
     let other: &[Op] = &[Op::Lock { mutex: 1 }, run(10 * MS), Op::Unlock { mutex: 1 }];
     near(seconds(team(&[inside, inside, inside]), "4c"), 0.030);
     near(seconds(team(&[inside, other]), "4c"), 0.010);
+}
+
+/// Two threads with a mutex each: on one cache line they take it from each other at every step.
+#[test]
+fn neighbouring_mutexes_share_a_cache_line() {
+    let turns = |mutex| [Op::Lock { mutex }, run(100), Op::Unlock { mutex }].repeat(2000);
+    let transfer = |mutex_bytes| {
+        let mut w = team(&[&turns(0), &turns(1)]);
+        w.shared.mutex_bytes = mutex_bytes;
+        let run = Setup::free("2c", w).cost("transfer_llc_ns", 50).run();
+        run.outcome.metrics.get(Metric::transfer_time_s).unwrap()
+    };
+    let (apart, together) = (transfer(0), transfer(40));
+    assert!(together > 10.0 * apart, "{together}, {apart}");
+    assert_eq!(transfer(64), apart, "each on a line of its own");
 }
 
 #[test]

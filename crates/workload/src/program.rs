@@ -245,6 +245,8 @@ pub struct Channel {
 pub struct Shared {
     /// Mutexes.
     pub mutexes: u32,
+    /// Bytes from one mutex to the next in the array that holds them; 0 if each has a cache line of its own.
+    pub mutex_bytes: u32,
     /// Condition variables.
     pub conds: u32,
     /// Of each barrier, how many tasks it waits for.
