@@ -38,6 +38,8 @@ pub enum MeasureError {
 /// What a command took. CPU time and switches are of the command and of all its children.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
+    /// Its process.
+    pub pid: i32,
     /// From its start to its end, in s.
     pub wall_s: f64,
     /// CPU time in user space and in the kernel, in s.
@@ -92,6 +94,7 @@ pub fn run(words: &[&str]) -> Result<Counted, MeasureError> {
     }
     let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
     Ok(Counted {
+        pid: child.id() as i32,
         wall_s: wall.as_secs_f64(),
         cpu_s,
         switches_voluntary: usage.ru_nvcsw as u64,
