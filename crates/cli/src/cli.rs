@@ -265,6 +265,10 @@ pub(crate) struct Run {
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,
+    /// Also write the report as an HTML page to a file, with a drawing of the metrics over time if --intervals is given
+    /// [default: no]
+    #[arg(long, value_name = "F")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 fn skip_steady(text: &str) -> Result<f64, String> {
@@ -462,9 +466,19 @@ pub(crate) struct Validate {
     /// How many task groups deep the benchmarks run [default: as this process]
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
-    /// Print JSON [default: text]
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Only run the benchmarks, and write what they did to a file, for --real [default: also simulate them]
+    #[arg(long, value_name = "F.json", conflicts_with_all = ["real", "html", "json"])]
+    pub(crate) save_real: Option<PathBuf>,
+    /// Take what the benchmarks did from a file of --save-real or --json, of this or another machine, instead of running
+    /// them. May be repeated [default: run them]
+    #[arg(long, value_name = "F.json", conflicts_with = "rounds")]
+    pub(crate) real: Vec<PathBuf>,
+    /// Print JSON instead of text, or with =F write it to a file beside the text [default: no]
+    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Also write the report as an HTML page to a file [default: no]
+    #[arg(long, value_name = "F")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Args)]

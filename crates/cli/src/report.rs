@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use coreward_engine::{Interval, Outcome, Settings, Skipped};
 use coreward_machine::Partition;
+use coreward_metrics::html::{Page, Tone};
 use coreward_metrics::{Metric, Metrics};
 use coreward_policy::Reason;
 use coreward_workload::{Scale, Workload};
@@ -86,22 +87,30 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The report for people.
-    pub(crate) fn text(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "machine   {}", self.machine)?;
-        writeln!(out, "workload  {}", self.workload)?;
-        writeln!(out, "profile   {}", self.profile)?;
+    /// What was run.
+    fn heading(&self) -> Vec<(&'static str, String)> {
+        let mut heading = vec![
+            ("machine", self.machine.to_owned()),
+            ("workload", self.workload.to_owned()),
+            ("profile", self.profile.to_owned()),
+        ];
         let mut changed = self.policy.deviations();
         changed.extend(self.partitions.iter().map(|partition| format!("partition={partition}")));
         if self.task_group_depth != Settings::LOGIN_SESSION_DEPTH {
             changed.push(format!("task_group_depth={}", self.task_group_depth));
         }
         if !changed.is_empty() {
-            writeln!(out, "changed   {}", changed.join(", "))?;
+            heading.push(("changed", changed.join(", ")));
         }
-        writeln!(out, "seed      {}", self.seed)?;
-        for note in &self.notes {
-            writeln!(out, "note      {note}")?;
+        heading.push(("seed", self.seed.to_string()));
+        heading.extend(self.notes.iter().map(|note| ("note", note.clone())));
+        heading
+    }
+
+    /// The report for people.
+    pub(crate) fn text(&self, out: &mut dyn Write) -> Result<()> {
+        for (name, text) in self.heading() {
+            writeln!(out, "{name:9} {text}")?;
         }
         writeln!(out)?;
         self.metrics_table(out)?;
@@ -111,6 +120,32 @@ impl<'a> Report<'a> {
             writeln!(out)?;
         }
         self.reasons_table(out)
+    }
+
+    /// The report as a page.
+    pub(crate) fn html(&self) -> String {
+        let mut page = Page::new(self.workload);
+        page.names(&self.heading());
+        if !self.spans.is_empty() {
+            page.heading("Over time");
+            intervals::plots(&mut page, self.spans);
+        }
+        page.heading("Metrics");
+        let metric = |(metric, value): (Metric, f64)| {
+            let cells = [metric.name(), &number(metric, value), metric.unit(), metric.help()];
+            let tones = [Tone::Plain, Tone::Plain, Tone::Text, Tone::Text];
+            cells.iter().zip(tones).map(|(text, tone)| ((*text).to_owned(), tone)).collect()
+        };
+        page.table(
+            &["metric", "value", "unit", "meaning"],
+            &self.metrics.iter().map(metric).collect::<Vec<_>>(),
+        );
+        page.heading("Decisions");
+        let reason = |(reason, n): &(Reason, u64)| {
+            vec![(reason.text.to_owned(), Tone::Plain), (n.to_string(), Tone::Plain)]
+        };
+        page.table(&["decision", "count"], &self.counts.iter().map(reason).collect::<Vec<_>>());
+        page.finish()
     }
 
     fn metrics_table(&self, out: &mut dyn Write) -> Result<()> {

@@ -25,6 +25,7 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
         |option, file: &Option<PathBuf>| file.as_deref().map(|file| outputs.create(option, file)).transpose();
     let schedstat = open("--schedstat", &args.schedstat)?;
     let domains = open("--domains", &args.domains)?;
+    let html = open("--html", &args.html)?;
     let trace = open("--trace", &args.trace)?;
 
     let outcome = simulate(args, &host, &workload, trace)?;
@@ -38,6 +39,10 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
         file.finish()?;
     }
     let report = Report::new(&host, &workload, &args.simulated, &outcome);
+    if let Some(mut file) = html {
+        file.write_all(report.html().as_bytes())?;
+        file.finish()?;
+    }
     if args.json { output::json(out, &report) } else { report.text(out) }
 }
 

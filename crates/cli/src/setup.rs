@@ -100,7 +100,7 @@ impl Host {
 const LEAST_STEADY_NS: u64 = 1_000_000_000;
 
 /// The kernel that runs here.
-fn release() -> String {
+pub(crate) fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{coreward, stdout};
+use std::fs;
+
+use common::{coreward, directory, stdout};
 use serde_json::Value;
 
 const RUN: [&str; 4] = ["run", "hackbench -g 2 -f 4 -T --pipe -l 1000", "--machine", "2n2l4c2t"];
@@ -35,4 +37,22 @@ fn an_interval_that_is_no_time_is_refused() {
         assert_eq!(ran.status, 2, "{wrong}");
         assert!(ran.stderr.contains("0.000001 to 1000") || wrong == "-1", "{}", ran.stderr);
     }
+}
+
+#[test]
+fn the_page_draws_the_intervals() {
+    let dir = directory("page_of_intervals");
+    let page = |name: &str, options: &[&str]| {
+        let file = dir.join(name);
+        let with_page = stdout(&[&RUN[..], options, &["--html", file.to_str().unwrap()]].concat());
+        assert_eq!(with_page, stdout(&[&RUN[..], options].concat()), "the report is as without");
+        fs::read_to_string(file).unwrap()
+    };
+    let drawn = page("intervals.html", &["--intervals", "0.001"]);
+    assert_eq!(drawn.matches("<svg").count(), 6, "messages, switches, wakeups, latencies, migrations, CPUs");
+    assert_eq!(drawn.matches("role=\"img\" aria-label=\"").count(), 6);
+    assert!(drawn.contains("color-scheme: light dark") && drawn.contains("Wakeup latency, us over 0.00"));
+    assert!(!drawn.contains("NaN") && !drawn.contains("<script") && !drawn.contains("http"), "{drawn}");
+    let whole = page("whole.html", &[]);
+    assert!(!whole.contains("<svg") && whole.contains("cpu_migrations") && whole.ends_with("</html>\n"));
 }

@@ -98,3 +98,55 @@ fn a_machine_that_is_not_this_one_and_a_benchmark_that_fails_are_refused() {
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.ends_with("failed: out of memory\n"), "{}", ran.stderr);
 }
+
+/// The same as text, as JSON, as a page, and from a file.
+#[test]
+fn every_form_of_the_report_has_the_same_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let script = format!("echo Time: {}", 2.0 * simulated_s());
+    let saved = validate(&script, &["--save-real", &path("real.json")]);
+    assert_eq!((saved.status, saved.stdout.as_str()), (0, ""), "{}", saved.stderr);
+
+    let again = |options: &[&str]| {
+        coreward(&[&["validate", "--real", &path("real.json"), "--machine", "sysfs"], options].concat())
+    };
+    let json = format!("--json={}", path("out.json"));
+    let text = again(&["--html", &path("page.html"), &json]);
+    assert_eq!(text.status, 1, "{}", text.stderr);
+    assert!(text.stdout.contains("profile   linux-6.18, for Linux "), "{}", text.stdout);
+    let json: Value = serde_json::from_str(&fs::read_to_string(path("out.json")).unwrap()).unwrap();
+    let time = &json["benchmarks"][0]["compared"][0];
+    assert_eq!((&time["figure"], &time["within"]), (&"time".into(), &false.into()));
+    assert!((time["ratio"].as_f64().unwrap() - 0.5).abs() < 1e-3, "{time}");
+    let page = fs::read_to_string(path("page.html")).unwrap();
+    assert!(page.contains("<td class=\"bad\">0.50 !</td>"), "{page}");
+    assert!(page.contains(WORKLOAD) && page.ends_with("</html>\n") && !page.contains("<script"));
+
+    // what --json writes can be read as well
+    let from_json = coreward(&["validate", "--real", &path("out.json"), "--machine", "sysfs"]);
+    assert_eq!(from_json.stdout, text.stdout);
+    let other = again(&["hackbench -g 9"]);
+    assert_eq!(
+        (other.status, other.stderr.as_str()),
+        (2, "coreward: --real: no file has the benchmark `hackbench -g 9`\n")
+    );
+}
+
+#[test]
+fn rounds_are_spread_and_a_damaged_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("real.json");
+    let name = file.to_str().unwrap();
+    // each run takes longer than the one before
+    let script = format!("n=$(cat {name}.n || echo 1); echo $((n + 1)) > {name}.n; echo Time: $n");
+    let saved = validate(&script, &["--save-real", name]);
+    assert_eq!(saved.status, 0, "{}", saved.stderr);
+    let mut json: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(json["benchmarks"][0]["spread_pct"], serde_json::json!({}), "one round has no spread");
+    json["benchmarks"][0]["real"]["time_s"] = "long".into();
+    fs::write(&file, json.to_string()).unwrap();
+    let ran = coreward(&["validate", "--real", name]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with(&format!("coreward: --real: {name}: ")), "{}", ran.stderr);
+}

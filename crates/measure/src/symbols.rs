@@ -78,7 +78,10 @@ mod tests {
         );
         // 0xfff...80 is the mark of the kernel's part of a stack
         let cause = |stack: &[u64]| symbols.cause(stack);
-        assert_eq!(cause(&[0xffff_ffff_8100_0010, 0xffff_ffff_8100_1fff, 0xffff_ffff_8100_2000]), "pipe read");
+        assert_eq!(
+            cause(&[0xffff_ffff_8100_0010, 0xffff_ffff_8100_1fff, 0xffff_ffff_8100_2000]),
+            "pipe read"
+        );
         assert_eq!(cause(&[0xffff_ffff_8100_3000]), "futex");
         assert_eq!(cause(&[0xffff_ffff_8100_2001, 7]), "other");
         assert_eq!(cause(&[]), "other");

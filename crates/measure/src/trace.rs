@@ -145,8 +145,7 @@ impl Tracer {
             let read = |file: &str| fs::read_to_string(directory.join(kind.name()).join(file));
             let id = read("id")?.trim().parse().map_err(io::Error::other)?;
             let format = read("format")?;
-            let fields: Option<Vec<_>> =
-                kind.fields().iter().map(|name| Field::of(&format, name)).collect();
+            let fields: Option<Vec<_>> = kind.fields().iter().map(|name| Field::of(&format, name)).collect();
             let fields =
                 fields.ok_or_else(|| io::Error::other(format!("{} has other fields", kind.name())))?;
             for cpu in 0..cpus {
@@ -318,7 +317,7 @@ mod tests {
             event(0, What::Fork { parent: 2, child: 3 }),
             event(1_000, What::Waking { pid: 3 }),
             event(1_000, What::Waking { pid: 50 }),
-            event(5_000, to(3)),
+            event(2_500, to(3)),
             event(99_000, to(50)),
             event(99_000, What::Migrate { pid: 3, from: 0, to: 1 }),
             event(99_000, What::Migrate { pid: 50, from: 0, to: 1 }),
@@ -326,7 +325,7 @@ mod tests {
             event(99_000, What::Wait { prev: 50, cause: "futex" }),
         ];
         let scheduling = follow(&events, 1, |_, _| Distance::Llc);
-        assert_eq!(scheduling.wakeup_latency_us(100.0), Some(4.0), "that of task 50 is longer");
+        assert_eq!(scheduling.wakeup_latency_us(100.0), Some(1.5), "that of task 50 is longer");
         assert_eq!(scheduling.migrations(), [0, 1, 0, 0]);
         assert_eq!(scheduling.waits().keys().copied().collect::<Vec<_>>(), ["pipe read"]);
     }

@@ -1,14 +1,17 @@
 //! `coreward validate`: benchmarks on this machine beside their simulation.
 
+mod observed;
+mod page;
 mod real;
 mod report;
 mod score;
+mod stored;
 mod task_group;
 
 use std::io::{IsTerminal, Write, stderr};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_engine::{NoTrace, Outcome};
 use coreward_machine::Machine;
 use coreward_metrics::Metric;
 use coreward_policy::Tunable;
@@ -17,12 +20,15 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use crate::cli;
+use crate::output::{self, Outputs};
 use crate::policy::Policy;
 use crate::setup::{self, Host};
 use crate::unmet::Unmet;
-use real::Benchmark;
+use observed::{Observed, Observer};
+use real::{Benchmark, Ran};
 use report::Report;
 use score::{Figures, Pair};
+use stored::Stored;
 
 /// What is run unless the user names something: few and many tasks, threads and processes, pipes and sockets,
 /// small and large messages, yields. Each takes about a second on a small machine.
@@ -50,32 +56,44 @@ const WORKLOADS: [&str; 20] = [
 ];
 
 pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
-    let host = host(args)?;
     let lines: Vec<&str> = match args.workloads.is_empty() {
         true => WORKLOADS.to_vec(),
         false => args.workloads.iter().map(String::as_str).collect(),
     };
-    let mut benchmarks = lines.into_iter().map(Benchmark::new).collect::<Result<Vec<_>>>()?;
-    let progress = progress(benchmarks.len() as u64 * (u64::from(args.rounds) + 1));
-    // first what needs the machine for itself
-    real::run_all(&mut benchmarks, args.rounds, &progress)?;
-    progress.set_message("simulating");
-    let pairs = benchmarks
-        .par_iter()
-        .filter(|benchmark| benchmark.missing.is_none())
-        .map(|benchmark| {
-            let simulated = simulate(&host, &benchmark.workload, args.rounds)?;
-            Ok(Pair { benchmark: benchmark.line.clone(), real: benchmark.figures(), simulated })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    progress.finish_and_clear();
-    if pairs.is_empty() {
-        let missing: Vec<_> =
-            benchmarks.iter().filter_map(|benchmark| benchmark.missing.as_deref()).collect();
-        bail!("there is nothing to compare: {}", missing.join("; "));
+    let inputs = setup::inputs(&args.machine, lines.iter().copied());
+    let mut outputs = Outputs::new(inputs.into_iter().chain(args.real.iter().cloned()));
+    let mut open = |option, file: Option<&PathBuf>| file.map(|file| outputs.create(option, file)).transpose();
+    let html = open("--html", args.html.as_ref())?;
+    let save = open("--save-real", args.save_real.as_ref())?;
+    let json_only = args.json.as_deref() == Some(Path::new("-"));
+    let json = open("--json", args.json.as_ref().filter(|_| !json_only))?;
+
+    let stored = Stored::read(&args.real, &args.workloads)?;
+    let host = host(args, stored.as_ref())?;
+    let stored = stored.map_or_else(|| measure(args, &lines, &host), Ok)?;
+    if let Some(mut file) = save {
+        output::json(&mut file, &stored)?;
+        return file.finish();
     }
-    let report = Report::new(&host, &benchmarks, &pairs, args.rounds);
-    if args.json {
+    let progress = progress(stored.benchmarks.len() as u64);
+    progress.set_message("simulating");
+    let pairs = stored.benchmarks.par_iter().map(|ran| {
+        let pair = simulate(&host, ran, stored.rounds);
+        progress.inc(1);
+        pair
+    });
+    let pairs = pairs.collect::<Result<Vec<_>>>()?;
+    progress.finish_and_clear();
+    let report = Report::new(&host, &stored, &pairs);
+    if let Some(mut file) = html {
+        file.write_all(page::render(&report).as_bytes())?;
+        file.finish()?;
+    }
+    if let Some(mut file) = json {
+        report.json(&mut file)?;
+        file.finish()?;
+    }
+    if json_only {
         report.json(out)?
     } else {
         report.text(out)?
@@ -83,10 +101,43 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     Unmet::check(&report.unmet())
 }
 
-/// This machine under the policy of its kernel.
-fn host(args: &cli::Validate) -> Result<Host> {
+/// Runs the benchmarks.
+fn measure(args: &cli::Validate, lines: &[&str], host: &Host) -> Result<Stored> {
+    let mut benchmarks = lines.iter().map(|line| Benchmark::new(line)).collect::<Result<Vec<_>>>()?;
+    let progress = progress(benchmarks.len() as u64 * (u64::from(args.rounds) + 1));
+    let mut notes = real::run_all(&mut benchmarks, args.rounds, &host.machine, &progress)?;
+    progress.finish_and_clear();
+    let ran: Vec<Ran> = benchmarks.iter().filter_map(Benchmark::ran).collect();
+    let missing =
+        benchmarks.iter().filter_map(|b| Some(format!("left out: {}: {}", b.line, b.missing.as_ref()?)));
+    if ran.is_empty() {
+        let missing: Vec<_> =
+            benchmarks.iter().filter_map(|benchmark| benchmark.missing.as_deref()).collect();
+        bail!("there is nothing to compare: {}", missing.join("; "));
+    }
+    notes.extend(missing);
+    notes.extend(ran.iter().filter(|ran| ran.disturbed > 0).map(|ran| {
+        let Ran { benchmark, disturbed, .. } = ran;
+        format!(
+            "{benchmark}: other programs ran in {disturbed} of {} rounds, even when repeated",
+            args.rounds
+        )
+    }));
+    Ok(Stored {
+        kernel: setup::release(),
+        profile: host.policy.profile.name().to_owned(),
+        task_group_depth: host.task_group_depth,
+        rounds: args.rounds,
+        benchmarks: ran,
+        notes,
+    })
+}
+
+/// The machine under the policy of its kernel: this one, or that of which figures were stored.
+fn host(args: &cli::Validate, stored: Option<&Stored>) -> Result<Host> {
+    let profile = args.profile.as_deref().or(stored.map(|stored| stored.profile.as_str()));
     // whatever file describes it, it is this machine
-    let mut policy = Policy::new(setup::profile(args.profile.as_deref(), "sysfs")?);
+    let mut policy = Policy::new(setup::profile(profile, "sysfs")?);
     policy.changes = args.options.changes(policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
@@ -96,28 +147,42 @@ fn host(args: &cli::Validate) -> Result<Host> {
     }
     let machine = Machine::load(&args.machine).context("--machine")?;
     let (described, here) = (machine.nr_cpus(), Machine::load("sysfs")?.nr_cpus());
-    if described != here {
+    if stored.is_none() && described != here {
         bail!("--machine: {} has {described} CPUs, this machine has {here}", args.machine);
     }
     let mut host = Host::new(machine, policy)?;
-    host.task_group_depth = args.task_group_depth.unwrap_or_else(task_group::depth);
+    let depth = args.task_group_depth.or(stored.map(|stored| stored.task_group_depth));
+    host.task_group_depth = depth.unwrap_or_else(task_group::depth);
     Ok(host)
 }
 
-fn simulate(host: &Host, workload: &Workload, rounds: u32) -> Result<Figures> {
-    let outcomes: Vec<Outcome> =
-        (1..=u64::from(rounds)).map(|seed| host.run(workload, seed, &mut NoTrace)).collect::<Result<_>>()?;
-    let of = |outcome: &Outcome| {
+/// Simulates a benchmark that ran, as often as it was run.
+fn simulate(host: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
+    let workload = workload(&ran.benchmark)?;
+    let figures = |seed| -> Result<Figures> {
+        let mut observer = Observer::new(&host.machine);
+        let outcome = host.run(&workload, seed, &mut observer)?;
         let metric = |metric| outcome.metrics.get(metric).unwrap_or(0.0);
-        Figures::new(
-            metric(Metric::runtime_s),
+        let time_s = metric(Metric::runtime_s);
+        let mut figures = Figures::new(
+            time_s,
             metric(Metric::busy_s),
             (metric(Metric::context_switches_voluntary), metric(Metric::context_switches_involuntary)),
             Some(metric(Metric::cpu_migrations)),
-            real::operations(workload, metric(Metric::events)),
-        )
+            ran.operation.count(&workload, metric(Metric::events), time_s),
+        );
+        figures.observed = Some(Observed::of(&observer.scheduling));
+        Ok(figures)
     };
-    Ok(Figures::median(&outcomes.iter().map(of).collect::<Vec<_>>()))
+    let runs = (1..=u64::from(rounds)).map(figures).collect::<Result<Vec<_>>>()?;
+    Ok(Pair {
+        benchmark: ran.benchmark.clone(),
+        real: ran.real.clone(),
+        simulated: Figures::median(&runs),
+        operation: ran.operation,
+        fixed_time: real::has_fixed_time(&ran.benchmark, &workload),
+        spread_pct: ran.spread_pct.clone(),
+    })
 }
 
 fn progress(steps: u64) -> ProgressBar {

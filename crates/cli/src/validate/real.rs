@@ -1,46 +1,108 @@
 //! Benchmarks as they run on this machine.
 
-use anyhow::Result;
-use coreward_measure::{Counted, MeasureError, Tool, run};
-use coreward_workload::Workload;
-use indicatif::ProgressBar;
+use std::collections::BTreeMap;
 
-use super::score::Figures;
+use anyhow::Result;
+use coreward_machine::Machine;
+use coreward_measure::{Counted, MeasureError, Tool, Tracer, run};
+use coreward_workload::{Limits, Workload};
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use super::observed::{self, Observed};
+use super::score::{Figures, spread_pct};
 
 /// A round in which everything else took more than this share of one CPU's time says little about the benchmark.
 const OTHERS: f64 = 0.05;
 /// How often a round is made again because of that.
 const RETRIES: u32 = 3;
 
+/// What is counted as an operation of a benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Operation {
+    /// A message of a workload that passes a known number of them.
+    Message,
+    /// What the benchmark itself counts.
+    Event,
+    /// A millisecond of its time: it counts nothing.
+    Millisecond,
+}
+
+impl Operation {
+    /// How many of them a run has had.
+    pub(super) fn count(self, workload: &Workload, events: f64, time_s: f64) -> f64 {
+        match self {
+            Operation::Message => workload.messages as f64,
+            Operation::Event => events,
+            Operation::Millisecond => time_s * 1000.0,
+        }
+    }
+}
+
+/// What a benchmark did here.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ran {
+    /// Its command line.
+    pub(super) benchmark: String,
+    /// Medians over the rounds.
+    pub(super) real: Figures,
+    pub(super) operation: Operation,
+    /// How far the rounds lie apart, in percent of their median, by figure.
+    #[serde(default)]
+    pub(super) spread_pct: BTreeMap<String, f64>,
+    /// Rounds of which nothing better could be had than with others on the CPUs.
+    #[serde(default)]
+    pub(super) disturbed: u32,
+}
+
+/// Does a benchmark run for a time that it is told, whatever it gets done?
+pub(super) fn has_fixed_time(line: &str, workload: &Workload) -> bool {
+    let of_timers = ["cyclictest", "rt-app"].iter().any(|tool| line.starts_with(tool));
+    of_timers || workload.limits.time_ns != Limits::default().time_ns
+}
+
 /// A benchmark, and what its runs took.
 pub(super) struct Benchmark {
     /// Its command line.
     pub(super) line: String,
-    pub(super) workload: Workload,
+    workload: Workload,
     /// Why it could not be run.
     pub(super) missing: Option<String>,
     /// What its start and end take: the least of some runs of the least amount of work.
     overhead: Option<Counted>,
     rounds: Vec<Counted>,
-    /// Rounds of which nothing better could be had than with others on the CPUs.
-    pub(super) disturbed: u32,
+    observed: Vec<Observed>,
+    disturbed: u32,
 }
 
 impl Benchmark {
     pub(super) fn new(line: &str) -> Result<Benchmark> {
-        let workload = super::workload(line)?;
-        let (missing, overhead) = (None, None);
-        Ok(Benchmark { line: line.to_owned(), workload, missing, overhead, rounds: Vec::new(), disturbed: 0 })
+        Ok(Benchmark {
+            line: line.to_owned(),
+            workload: super::workload(line)?,
+            missing: None,
+            overhead: None,
+            rounds: Vec::new(),
+            observed: Vec::new(),
+            disturbed: 0,
+        })
     }
 
     fn words(&self) -> Vec<&str> {
         self.line.split_whitespace().collect()
     }
 
-    /// Medians over the rounds, without what start and end take.
-    pub(super) fn figures(&self) -> Figures {
+    /// Medians over the rounds, without what start and end take. None if it is not installed.
+    pub(super) fn ran(&self) -> Option<Ran> {
         let overhead = self.overhead.clone().unwrap_or_default();
         let tool = Tool::of(&self.words());
+        let events = |counted: &Counted| tool.and_then(|tool| tool.events(&counted.output));
+        let operation = match () {
+            _ if self.workload.messages > 0 => Operation::Message,
+            _ if self.rounds.iter().all(|counted| events(counted).is_some()) => Operation::Event,
+            _ => Operation::Millisecond,
+        };
         let rounds = self.rounds.iter().map(|counted| {
             let time = tool.and_then(|tool| tool.time_s(&counted.output)).unwrap_or(counted.wall_s);
             let switches = |all: u64, of_start: u64| all.saturating_sub(of_start) as f64;
@@ -53,16 +115,24 @@ impl Benchmark {
                     switches(counted.switches_involuntary, overhead.switches_involuntary),
                 ),
                 migrations,
-                operations(&self.workload, events(&counted.output)),
+                operation.count(&self.workload, events(counted).unwrap_or(0.0), time),
             )
         });
-        Figures::median(&rounds.collect::<Vec<_>>())
+        let mut rounds: Vec<Figures> = rounds.collect();
+        let mut observed = self.observed.iter().cloned();
+        rounds.iter_mut().for_each(|round| round.observed = observed.next());
+        self.missing.is_none().then(|| Ran {
+            benchmark: self.line.clone(),
+            real: Figures::median(&rounds),
+            operation,
+            spread_pct: spread_pct(&rounds),
+            disturbed: self.disturbed,
+        })
     }
 
     fn measure_overhead(&mut self) -> Result<(), MeasureError> {
         let words = self.words();
-        let Some(tool) = Tool::of(&words) else { return Ok(()) };
-        let shortest = tool.shortest(&words);
+        let Some(shortest) = Tool::of(&words).and_then(|tool| tool.shortest(&words)) else { return Ok(()) };
         let runs = (0..3).map(|_| run(&shortest)).collect::<Result<Vec<_>, _>>()?;
         self.overhead = runs.into_iter().min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
         Ok(())
@@ -84,39 +154,65 @@ impl Benchmark {
         self.rounds.push(best);
         Ok(())
     }
+
+    /// Runs it once more, under the tracepoints, which make it slower. How many events were lost.
+    fn observe(&mut self, machine: &Machine, tracer: Tracer) -> Result<u64, MeasureError> {
+        let distance = |from, to| observed::distance(machine, from, to);
+        let traced = tracer.run(&self.words(), distance)?;
+        if traced.lost == 0 {
+            self.observed.push(Observed::of(&traced.scheduling));
+        }
+        Ok(traced.lost)
+    }
 }
 
-/// Runs all benchmarks in turn, so that what changes on the machine meets all of them.
+/// Runs all benchmarks in turn, so that what changes on the machine meets all of them. Remarks about figures that could
+/// not be had are passed back.
 ///
 /// # Errors
 /// A benchmark failed. One that is not installed is left out.
-pub(super) fn run_all(benchmarks: &mut [Benchmark], rounds: u32, progress: &ProgressBar) -> Result<()> {
+pub(super) fn run_all(
+    benchmarks: &mut [Benchmark],
+    rounds: u32,
+    machine: &Machine,
+    progress: &ProgressBar,
+) -> Result<Vec<String>> {
+    // a tracer that could not be opened once cannot be opened later
+    let mut refused = None;
+    let mut lost = 0;
     for round in 0..=rounds {
         for benchmark in benchmarks.iter_mut().filter(|benchmark| benchmark.missing.is_none()) {
             progress.set_message(benchmark.line.clone());
             let ran = if round == 0 { benchmark.measure_overhead() } else { benchmark.round() };
             progress.inc(1);
             match ran {
-                Err(missing @ MeasureError::Missing { .. }) => benchmark.missing = Some(missing.to_string()),
+                Err(missing @ MeasureError::Missing { .. }) => {
+                    benchmark.missing = Some(missing.to_string());
+                    continue;
+                }
                 ran => ran?,
+            }
+            // half of the rounds are enough for percentiles of many thousand wakeups
+            if round % 2 == 1 && refused.is_none() {
+                match Tracer::new(machine.nr_cpus()) {
+                    Ok(tracer) => lost += benchmark.observe(machine, tracer)?,
+                    Err(error) => refused = Some(error),
+                }
             }
         }
     }
-    Ok(())
-}
-
-/// Messages of a workload, or what it counts instead.
-pub(super) fn operations(workload: &Workload, events: f64) -> f64 {
-    if workload.messages > 0 { workload.messages as f64 } else { events }
+    let refused = refused.map(|error| {
+        format!(
+            "wakeup latencies, run lengths, what was waited for and how far migrations went are left out: the \
+             scheduler's tracepoints need root or CAP_PERFMON ({error})"
+        )
+    });
+    let lost =
+        (lost > 0).then(|| format!("{lost} events of tracepoints were lost; those rounds are left out"));
+    Ok(refused.into_iter().chain(lost).collect())
 }
 
 /// Share of a CPU that everything else had.
 fn others(counted: &Counted) -> f64 {
     counted.others_cpu_s / counted.wall_s.max(0.01)
-}
-
-/// The events that sysbench says that it counted.
-fn events(output: &str) -> f64 {
-    let after = output.split("total number of events:").nth(1);
-    after.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
 }

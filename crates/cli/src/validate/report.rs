@@ -3,84 +3,135 @@
 use std::io::Write;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::real::Benchmark;
-use super::score::{Figures, Pair, SCORED, Score};
+use super::observed::Observed;
+use super::score::{Compared, Figures, Pair, SCORED, Score};
+use super::stored::Stored;
 use crate::output;
 use crate::setup::Host;
 
 /// Pairs of figures with their scores.
 pub(super) struct Report<'a> {
     host: &'a Host,
-    benchmarks: &'a [Benchmark],
-    pairs: &'a [Pair],
-    rounds: u32,
-    scores: Vec<Score>,
+    stored: &'a Stored,
+    pub(super) pairs: &'a [Pair],
+    pub(super) scores: Vec<Score>,
+}
+
+/// A column of a table: its heading, and the text of a benchmark's cell.
+pub(super) type Column = (&'static str, fn(&Pair) -> String);
+
+/// What can be counted of every run.
+pub(super) const COUNTED: [Column; 5] = [
+    ("time s", |pair| both(pair, |f| Some(f.time_s), 2, "time")),
+    ("CPU us an op", |pair| both(pair, |f| Some(f.cpu_us_per_operation), 2, "CPU time an operation")),
+    ("ops a switch", |pair| both(pair, |f| Some(f.operations_per_switch), 1, "operations a switch")),
+    ("preempted %", |pair| both(pair, |f| Some(f.involuntary_pct), 0, "")),
+    ("migrations", |pair| both(pair, |f| f.migrations, 0, "migrations")),
+];
+
+/// What tracepoints show.
+pub(super) const OBSERVED: [Column; 6] = [
+    ("wakeup us p50", |pair| {
+        both(pair, |f| Some(f.observed.as_ref()?.wakeup_us_p50), 1, "wakeup latency p50")
+    }),
+    ("wakeup us p99", |pair| {
+        both(pair, |f| Some(f.observed.as_ref()?.wakeup_us_p99), 0, "wakeup latency p99")
+    }),
+    ("run us p50", |pair| both(pair, |f| Some(f.observed.as_ref()?.run_us_p50), 1, "")),
+    ("run us p90", |pair| both(pair, |f| Some(f.observed.as_ref()?.run_us_p90), 0, "")),
+    ("migrations by distance", |pair| {
+        let of = |f: &Figures| f.observed.as_ref().map_or("-".into(), distances);
+        format!("{} / {}", of(&pair.real), of(&pair.simulated))
+    }),
+    ("waited for, %", |pair| pair.real.observed.as_ref().map_or("-".into(), waits)),
+];
+
+/// The real and the simulated figure, marked if they lie further apart than the median benchmark's may.
+fn both(pair: &Pair, of: impl Fn(&Figures) -> Option<f64>, decimals: usize, scored: &str) -> String {
+    let text = |figures| of(figures).map_or("-".to_owned(), |value| format!("{value:.decimals$}"));
+    let off = pair.compared().iter().any(|compared| compared.figure == scored && !compared.within);
+    format!("{} / {}{}", text(&pair.real), text(&pair.simulated), if off { " !" } else { "" })
+}
+
+fn distances(observed: &Observed) -> String {
+    let one = |(name, n): (&String, &f64)| format!("{name} {n:.0}");
+    let all: Vec<_> = observed.migrations_by_distance.iter().map(one).collect();
+    if all.is_empty() { "0".into() } else { all.join(" ") }
+}
+
+/// The three that are waited for most.
+fn waits(observed: &Observed) -> String {
+    let mut waits: Vec<_> = observed.waits_pct.iter().collect();
+    waits.sort_by(|a, b| b.1.total_cmp(a.1));
+    let shown = waits.iter().take(3).filter(|(_, pct)| **pct >= 1.0);
+    let all: Vec<_> = shown.map(|(what, pct)| format!("{what} {pct:.0}")).collect();
+    if all.is_empty() { "-".into() } else { all.join(", ") }
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(host: &'a Host, benchmarks: &'a [Benchmark], pairs: &'a [Pair], rounds: u32) -> Self {
+    pub(super) fn new(host: &'a Host, stored: &'a Stored, pairs: &'a [Pair]) -> Self {
         let scores = SCORED.iter().filter_map(|scored| scored.score(pairs)).collect();
-        Report { host, benchmarks, pairs, rounds, scores }
+        Report { host, stored, pairs, scores }
     }
 
-    /// The figures that are further off than allowed, in a sentence.
+    /// The figures that are further off than allowed, each with the benchmark that is furthest off, in a sentence.
     pub(super) fn unmet(&self) -> Vec<String> {
-        let names: Vec<_> = self.scores.iter().filter(|score| !score.met).map(|score| score.name).collect();
+        let unmet = self.scores.iter().filter(|score| !score.met);
+        let names: Vec<_> = unmet
+            .map(|Score { name, worst_pct, worst, .. }| format!("{name} ({worst_pct:.0} % of `{worst}`)"))
+            .collect();
         let sentence = || format!("further off than allowed: {}", names.join(", "));
         if names.is_empty() { Vec::new() } else { vec![sentence()] }
     }
 
     pub(super) fn json(&self, out: &mut dyn Write) -> Result<()> {
+        let Stored { kernel, task_group_depth, rounds, notes, .. } = self.stored;
+        let benchmarks = self.pairs.iter().map(|pair| {
+            let mut benchmark = serde_json::to_value(pair)?;
+            benchmark["compared"] = serde_json::to_value(pair.compared())?;
+            Ok(benchmark)
+        });
         output::json(
             out,
             &json!({
                 "machine": self.host.machine.name,
+                "kernel": kernel,
                 "profile": self.host.policy.profile.name(),
-                "task_group_depth": self.host.task_group_depth,
-                "rounds": self.rounds,
-                "benchmarks": self.pairs,
+                "changed": self.host.policy.deviations(),
+                "task_group_depth": task_group_depth,
+                "rounds": rounds,
+                "benchmarks": benchmarks.collect::<Result<Vec<Value>>>()?,
                 "scores": self.scores,
-                "notes": self.notes(),
+                "notes": notes,
             }),
         )
     }
 
-    pub(super) fn text(&self, out: &mut dyn Write) -> Result<()> {
-        let Report { host, rounds, .. } = self;
-        writeln!(out, "machine   {}", host.machine.name)?;
-        writeln!(out, "profile   {}", host.policy.profile.name())?;
-        let changed = host.policy.deviations();
+    /// What was compared, as pairs of a name and its text.
+    pub(super) fn heading(&self) -> Vec<(&'static str, String)> {
+        let mut heading = vec![
+            ("machine", self.host.machine.name.clone()),
+            ("profile", format!("{}, for Linux {}", self.host.policy.profile.name(), self.stored.kernel)),
+            ("rounds", format!("{}, medians of which are compared: real / simulated", self.stored.rounds)),
+        ];
+        let changed = self.host.policy.deviations();
         if !changed.is_empty() {
-            writeln!(out, "changed   {}", changed.join(", "))?;
+            heading.push(("changed", changed.join(", ")));
         }
-        writeln!(out, "rounds    {rounds}, medians of which are compared: real / simulated\n")?;
-        let width = self.pairs.iter().map(|pair| pair.benchmark.len()).max().unwrap_or(0);
-        writeln!(
-            out,
-            "{:width$} {:>15} {:>15} {:>17} {:>13} {:>15}",
-            "", "time s", "CPU us an op", "ops a switch", "preempted %", "migrations"
-        )?;
-        for pair in self.pairs {
-            let (real, simulated) = (&pair.real, &pair.simulated);
-            let both = |of: fn(&Figures) -> f64, decimals: usize| {
-                format!("{:.decimals$} / {:.decimals$}", of(real), of(simulated))
-            };
-            let migrations =
-                |figures: &Figures| figures.migrations.map_or("-".to_owned(), |n| format!("{n:.0}"));
-            writeln!(
-                out,
-                "{:width$} {:>15} {:>15} {:>17} {:>13} {:>15}",
-                pair.benchmark,
-                both(|f| f.time_s, 2),
-                both(|f| f.cpu_us_per_operation, 2),
-                both(|f| f.operations_per_switch, 1),
-                both(|f| f.involuntary_pct, 0),
-                format!("{} / {}", migrations(real), migrations(simulated)),
-            )?;
+        heading
+    }
+
+    pub(super) fn text(&self, out: &mut dyn Write) -> Result<()> {
+        for (name, text) in self.heading() {
+            writeln!(out, "{name:9} {text}")?;
         }
         writeln!(out)?;
+        self.table(out, &COUNTED)?;
+        if self.pairs.iter().any(|pair| pair.real.observed.is_some()) {
+            self.table(out, &OBSERVED)?;
+        }
         for score in &self.scores {
             writeln!(out, "{}  {}", if score.met { "met    " } else { "not met" }, sentence(score))?;
         }
@@ -90,23 +141,34 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
+    fn table(&self, out: &mut dyn Write, columns: &[Column]) -> Result<()> {
+        let first = self.pairs.iter().map(|pair| pair.benchmark.len()).max().unwrap_or(0);
+        let mut rows: Vec<Vec<String>> =
+            vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()];
+        rows.extend(self.pairs.iter().map(|pair| columns.iter().map(|(_, text)| text(pair)).collect()));
+        let width = |i: usize| rows.iter().map(|row| row[i].len()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+        let names = std::iter::once("").chain(self.pairs.iter().map(|pair| pair.benchmark.as_str()));
+        for (name, row) in names.zip(&rows) {
+            write!(out, "{name:first$}")?;
+            for (cell, width) in row.iter().zip(&widths) {
+                write!(out, "  {cell:>width$}")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(writeln!(out)?)
+    }
+
     /// What a reader has to know about the figures.
-    fn notes(&self) -> Vec<String> {
-        let missing = self.benchmarks.iter().filter_map(|benchmark| {
-            benchmark.missing.as_ref().map(|missing| format!("left out: {}: {missing}", benchmark.line))
-        });
-        let disturbed = self.benchmarks.iter().filter(|benchmark| benchmark.disturbed > 0).map(|benchmark| {
-            let rounds = benchmark.disturbed;
-            format!(
-                "{}: other programs ran in {rounds} of {} rounds, even when repeated",
-                benchmark.line, self.rounds
-            )
-        });
-        missing.chain(disturbed).collect()
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mark = "!: further off than the median benchmark may be; an op is a message, an event that the benchmark \
+                    counts, or else a millisecond";
+        std::iter::once(mark.to_owned()).chain(self.stored.notes.iter().cloned()).collect()
     }
 }
 
-fn sentence(score: &Score) -> String {
+/// A score in words.
+pub(super) fn sentence(score: &Score) -> String {
     let worst_allowed = score.allowed_worst_pct.map_or(String::new(), |pct| format!(" (allowed {pct:.0} %)"));
     format!(
         "{}: off by {:.0} % in the median of {} benchmarks (allowed {:.0} %), by {:.0} % at worst{worst_allowed}: {}",
@@ -117,4 +179,10 @@ fn sentence(score: &Score) -> String {
         score.worst_pct,
         score.worst
     )
+}
+
+/// A comparison in words: its ratio, and how far the real rounds lie apart.
+pub(super) fn ratio(compared: &Compared) -> String {
+    let spread = compared.spread_pct.map_or(String::new(), |pct| format!(" (rounds within {pct:.0} %)"));
+    format!("{:.2}{spread}", compared.ratio)
 }

@@ -1,10 +1,16 @@
 //! What is compared, and how far apart it may be.
 
+use std::collections::BTreeMap;
+
 use coreward_metrics::stats::percentile;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::observed::Observed;
+use super::real::Operation;
 
 /// The figures of a benchmark, real or simulated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Figures {
     /// As the benchmark measures it, in s.
     pub(super) time_s: f64,
@@ -17,6 +23,9 @@ pub(super) struct Figures {
     pub(super) involuntary_pct: f64,
     /// None if they could not be counted.
     pub(super) migrations: Option<f64>,
+    /// None if the tracepoints could not be recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) observed: Option<Observed>,
 }
 
 impl Figures {
@@ -35,6 +44,7 @@ impl Figures {
             switches,
             involuntary_pct: 100.0 * involuntary / switches,
             migrations,
+            observed: None,
         }
     }
 
@@ -44,6 +54,7 @@ impl Figures {
             percentile(&runs.iter().map(of).collect::<Vec<_>>(), 50.0).unwrap_or(0.0)
         };
         let counted: Option<Vec<f64>> = runs.iter().map(|run| run.migrations).collect();
+        let observed: Vec<&Observed> = runs.iter().filter_map(|run| run.observed.as_ref()).collect();
         Figures {
             time_s: median(|run| run.time_s),
             cpu_us_per_operation: median(|run| run.cpu_us_per_operation),
@@ -51,6 +62,7 @@ impl Figures {
             switches: median(|run| run.switches),
             involuntary_pct: median(|run| run.involuntary_pct),
             migrations: counted.and_then(|counted| percentile(&counted, 50.0)),
+            observed: Observed::median(&observed),
         }
     }
 }
@@ -61,6 +73,11 @@ pub(super) struct Pair {
     pub(super) benchmark: String,
     pub(super) real: Figures,
     pub(super) simulated: Figures,
+    pub(super) operation: Operation,
+    /// The benchmark runs for the time that it is told to.
+    pub(super) fixed_time: bool,
+    /// How far the real rounds lie apart, in percent of their median, by figure.
+    pub(super) spread_pct: BTreeMap<String, f64>,
 }
 
 /// A figure that is scored.
@@ -69,7 +86,7 @@ pub(super) struct Scored {
     pub(super) name: &'static str,
     of: fn(&Figures) -> Option<f64>,
     /// Does a benchmark do enough of it for the real figure to be more than chance?
-    enough: fn(&Figures) -> bool,
+    enough: fn(&Pair) -> bool,
     /// How far off the median benchmark may be, in percent.
     pub(super) median_pct: f64,
     /// How far off each may be, in percent, if that is limited.
@@ -77,25 +94,25 @@ pub(super) struct Scored {
 }
 
 /// With these tolerances a figure can be used to decide between machines and kernels that differ by more.
-pub(super) const SCORED: [Scored; 4] = [
+pub(super) const SCORED: [Scored; 6] = [
     Scored {
         name: "time",
         of: |f| Some(f.time_s),
-        enough: |f| f.time_s > 0.0,
+        enough: |pair| pair.real.time_s > 0.0 && !pair.fixed_time,
         median_pct: 10.0,
         worst_pct: Some(25.0),
     },
     Scored {
         name: "CPU time an operation",
         of: |f| Some(f.cpu_us_per_operation),
-        enough: |f| f.cpu_us_per_operation > 0.0,
+        enough: |pair| pair.real.cpu_us_per_operation > 0.0,
         median_pct: 10.0,
         worst_pct: None,
     },
     Scored {
         name: "operations a switch",
         of: |f| Some(f.operations_per_switch),
-        enough: |f| f.switches > 5000.0,
+        enough: |pair| pair.real.switches > 5000.0,
         median_pct: 15.0,
         worst_pct: None,
     },
@@ -103,9 +120,23 @@ pub(super) const SCORED: [Scored; 4] = [
     Scored {
         name: "migrations",
         of: |f| f.migrations,
-        enough: |f| f.migrations > Some(100.0),
+        enough: |pair| pair.real.migrations > Some(100.0),
         median_pct: 100.0,
         worst_pct: Some(100.0),
+    },
+    Scored {
+        name: "wakeup latency p50",
+        of: |f| f.observed.as_ref().map(|o| o.wakeup_us_p50),
+        enough: |pair| pair.real.observed.as_ref().is_some_and(|o| o.wakeup_us_p50 > 0.0),
+        median_pct: 25.0,
+        worst_pct: None,
+    },
+    Scored {
+        name: "wakeup latency p99",
+        of: |f| f.observed.as_ref().map(|o| o.wakeup_us_p99),
+        enough: |pair| pair.real.observed.as_ref().is_some_and(|o| o.wakeup_us_p99 > 0.0),
+        median_pct: 50.0,
+        worst_pct: None,
     },
 ];
 
@@ -126,12 +157,61 @@ pub(super) struct Score {
     pub(super) met: bool,
 }
 
+/// One figure of one benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Compared {
+    pub(super) figure: &'static str,
+    pub(super) real: f64,
+    pub(super) simulated: f64,
+    /// Simulated by real.
+    pub(super) ratio: f64,
+    /// How far off, too high and too low weighing the same, in percent.
+    pub(super) off_pct: f64,
+    /// How far the real rounds lie apart, in percent of their median, if there was more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) spread_pct: Option<f64>,
+    /// Is it as near as the median benchmark is to be?
+    pub(super) within: bool,
+}
+
+impl Pair {
+    /// The figures that count.
+    pub(super) fn compared(&self) -> Vec<Compared> {
+        let compared = |scored: &Scored| {
+            let off_pct = scored.off_pct(self)?;
+            let (real, simulated) = ((scored.of)(&self.real)?, (scored.of)(&self.simulated)?);
+            Some(Compared {
+                figure: scored.name,
+                real,
+                simulated,
+                ratio: simulated / real,
+                off_pct,
+                spread_pct: self.spread_pct.get(scored.name).copied(),
+                within: off_pct <= scored.median_pct,
+            })
+        };
+        SCORED.iter().filter_map(compared).collect()
+    }
+}
+
+/// How far rounds lie apart, from the lowest to the highest, in percent of their median, by figure.
+pub(super) fn spread_pct(rounds: &[Figures]) -> BTreeMap<String, f64> {
+    let spread = |scored: &Scored| {
+        let values: Vec<f64> = rounds.iter().filter_map(scored.of).collect();
+        let median = percentile(&values, 50.0).filter(|median| *median > 0.0 && values.len() > 1)?;
+        let (low, high) =
+            values.iter().fold((f64::MAX, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
+        Some((scored.name.to_owned(), 100.0 * (high - low) / median))
+    };
+    SCORED.iter().filter_map(spread).collect()
+}
+
 impl Scored {
     /// How far the simulated figure is off, as a factor above 1 less 1, in percent: too high and too low weigh the same.
     fn off_pct(&self, pair: &Pair) -> Option<f64> {
         let (real, simulated) = ((self.of)(&pair.real)?, (self.of)(&pair.simulated)?);
         let factor = (simulated / real).max(real / simulated);
-        (self.enough)(&pair.real).then_some((factor - 1.0) * 100.0)
+        (self.enough)(pair).then_some((factor - 1.0) * 100.0)
     }
 
     /// None if no benchmark has the figure.
@@ -160,7 +240,14 @@ mod tests {
 
     fn pair(benchmark: &str, real: f64, simulated: f64) -> Pair {
         let of = |time_s| Figures { time_s, migrations: Some(50.0 * time_s), ..Figures::default() };
-        Pair { benchmark: benchmark.to_owned(), real: of(real), simulated: of(simulated) }
+        Pair {
+            benchmark: benchmark.to_owned(),
+            real: of(real),
+            simulated: of(simulated),
+            operation: Operation::Message,
+            fixed_time: false,
+            spread_pct: BTreeMap::new(),
+        }
     }
 
     #[test]
@@ -181,6 +268,35 @@ mod tests {
     fn few_migrations_are_chance() {
         assert!(SCORED[3].score(&[pair("a", 1.0, 4.0)]).is_none(), "50 migrations");
         assert!(!SCORED[3].score(&[pair("a", 3.0, 9.0)]).unwrap().met, "150, and three times as many");
+    }
+
+    #[test]
+    fn a_time_that_is_given_is_no_result() {
+        let fixed = Pair { fixed_time: true, ..pair("a", 3.0, 3.0) };
+        assert!(SCORED[0].score(std::slice::from_ref(&fixed)).is_none());
+        assert_eq!(fixed.compared().len(), 1, "but its migrations are");
+    }
+
+    #[test]
+    fn latencies_are_scored_where_they_were_recorded() {
+        let mut pair = pair("a", 1.0, 1.0);
+        let observed =
+            |p50, p99| Some(Observed { wakeup_us_p50: p50, wakeup_us_p99: p99, ..Observed::default() });
+        assert!(SCORED[4].score(std::slice::from_ref(&pair)).is_none());
+        (pair.real.observed, pair.simulated.observed) = (observed(10.0, 100.0), observed(12.0, 160.0));
+        assert!(SCORED[4].score(std::slice::from_ref(&pair)).unwrap().met, "20 % of 25 allowed");
+        assert!(!SCORED[5].score(std::slice::from_ref(&pair)).unwrap().met, "60 % of 50 allowed");
+    }
+
+    #[test]
+    fn a_figure_is_compared_with_ratio_spread_and_verdict() {
+        let rounds: Vec<Figures> = [1.0, 0.9, 1.1].map(|time_s| pair("a", time_s, 0.0).real).to_vec();
+        let pair = Pair { spread_pct: spread_pct(&rounds), ..pair("a", 1.0, 1.3) };
+        let compared = pair.compared();
+        assert_eq!((compared[0].figure, compared[0].within), ("time", false));
+        assert!((compared[0].ratio - 1.3).abs() < 1e-9 && (compared[0].off_pct - 30.0).abs() < 1e-9);
+        assert!((compared[0].spread_pct.unwrap() - 20.0).abs() < 1e-9);
+        assert!(spread_pct(&rounds[..1]).is_empty());
     }
 
     #[test]

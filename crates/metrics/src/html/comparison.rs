@@ -1,7 +1,8 @@
-//! A comparison as one self-contained HTML page: tables and bars, no scripts, nothing fetched.
+//! A comparison as a page.
 
 use std::fmt::Write;
 
+use super::{Page, escape};
 use crate::ablation::{self, Ablated};
 use crate::compare::{Comparison, Recipe, Variant};
 use crate::registry::Metric;
@@ -15,27 +16,11 @@ const BAR_AREA: f64 = 460.0;
 const BAR_HEIGHT: f64 = 18.0;
 const BAR_STEP: f64 = 28.0;
 
-const STYLE: &str = "\
-:root { color-scheme: light dark; --line: #8886; --bar: #7a8ca5; --good: #2e8b57; --bad: #c0392b; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .8rem; border-bottom: 1px solid var(--line); text-align: right; }
-th:first-child, td:first-child, td.text { text-align: left; }
-.good { color: var(--good); } .bad { color: var(--bad); } .plain { opacity: .7; }
-svg { display: block; max-width: 100%; height: auto; } svg text { fill: currentColor; font-size: 13px; }
-svg rect { fill: var(--bar); } svg line { stroke: currentColor; stroke-width: 1.5; }
-pre { white-space: pre-wrap; }
-";
-
 /// The page of an experiment, with one comparison for each of its cases, and its ablations. The headline metrics get a
 /// bar chart of their means with whiskers of one standard deviation.
 pub fn render(comparisons: &[Comparison], ablations: &[Ablated]) -> String {
-    let title = escape(comparisons.first().map_or("", |comparison| &comparison.experiment));
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-    );
+    let mut page = Page::new(comparisons.first().map_or("", |comparison| &comparison.experiment));
+    let mut out = String::new();
     for comparison in comparisons {
         section(&mut out, comparison);
     }
@@ -47,8 +32,8 @@ pub fn render(comparisons: &[Comparison], ablations: &[Ablated]) -> String {
             escape(&ablation::table(ablated))
         );
     }
-    out.push_str("</body>\n</html>\n");
-    out
+    page.html(&out);
+    page.finish()
 }
 
 fn section(out: &mut String, comparison: &Comparison) {
@@ -88,24 +73,6 @@ fn recipe(out: &mut String, comparison: &Comparison) {
         _ = writeln!(out, "<tr><td>{name}</td><td class=\"text\">{}</td></tr>", escape(&text));
     }
     out.push_str("</table>\n");
-}
-
-/// Text that is safe in element content and in quoted attributes.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // they have no place in HTML
-            c if coreward_input::commands(c) && c != '\n' && c != '\t' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {

@@ -1,0 +1,54 @@
+//! A validation as an HTML page.
+
+use coreward_metrics::html::{Page, Tone};
+
+use super::report::{COUNTED, Column, OBSERVED, Report, ratio, sentence};
+use super::score::{Pair, SCORED};
+
+/// The report with all tables, and the ratio and the verdict of each figure of each benchmark.
+pub(super) fn render(report: &Report<'_>) -> String {
+    let mut page = Page::new("Benchmarks beside their simulation");
+    page.names(&report.heading());
+    page.heading("Verdicts");
+    let verdict = |met| if met { ("met".to_owned(), Tone::Good) } else { ("not met".to_owned(), Tone::Bad) };
+    let rows = report.scores.iter().map(|score| {
+        let sentence = sentence(score);
+        let text = sentence.split_once(": ").map_or(sentence.as_str(), |(_, text)| text);
+        vec![(score.name.to_owned(), Tone::Plain), verdict(score.met), (text.to_owned(), Tone::Text)]
+    });
+    page.table(&["figure", "verdict", ""], &rows.collect::<Vec<_>>());
+    page.heading("Simulated by real");
+    let head: Vec<&str> =
+        std::iter::once("benchmark").chain(SCORED.iter().map(|scored| scored.name)).collect();
+    page.table(&head, &report.pairs.iter().map(ratios).collect::<Vec<_>>());
+    page.heading("Real / simulated: what can be counted of every run");
+    columns(&mut page, report.pairs, &COUNTED);
+    if report.pairs.iter().any(|pair| pair.real.observed.is_some()) {
+        page.heading("Real / simulated: what tracepoints show");
+        columns(&mut page, report.pairs, &OBSERVED);
+    }
+    report.notes().iter().for_each(|note| page.text(note));
+    page.finish()
+}
+
+fn ratios(pair: &Pair) -> Vec<(String, Tone)> {
+    let compared = pair.compared();
+    let cell = |name: &str| match compared.iter().find(|compared| compared.figure == name) {
+        None => ("-".to_owned(), Tone::Plain),
+        Some(compared) if compared.within => (ratio(compared), Tone::Good),
+        // the colour is not all that tells it
+        Some(compared) => (format!("{} !", ratio(compared)), Tone::Bad),
+    };
+    let cells = SCORED.iter().map(|scored| cell(scored.name));
+    std::iter::once((pair.benchmark.clone(), Tone::Plain)).chain(cells).collect()
+}
+
+fn columns(page: &mut Page, pairs: &[Pair], columns: &[Column]) {
+    let head: Vec<&str> =
+        std::iter::once("benchmark").chain(columns.iter().map(|(heading, _)| *heading)).collect();
+    let row = |pair: &Pair| {
+        let cells = columns.iter().map(|(_, text)| (text(pair), Tone::Plain));
+        std::iter::once((pair.benchmark.clone(), Tone::Plain)).chain(cells).collect()
+    };
+    page.table(&head, &pairs.iter().map(row).collect::<Vec<_>>());
+}
