@@ -6,10 +6,14 @@
 //! write that causes it. Every time is the median of many short batches: what else the machine does now and then
 //! does not move it. What cannot be measured here stays what it was.
 
+mod contended;
+mod cpuidle;
 mod kernel;
 mod local;
 mod memory;
+mod open;
 mod process;
+mod refill;
 mod remote;
 mod sample;
 mod thread;
@@ -21,6 +25,9 @@ use std::time::Duration;
 use coreward_engine::{CHANNEL_LINES, RQ_LINES, TASK_LINES};
 use coreward_machine::{Costs, IdleState, Machine};
 
+pub use contended::Contended;
+pub use open::Open;
+pub use refill::Refill;
 pub use sample::Sample;
 
 /// Largest buffer that is walked for the latency of memory, in bytes.
@@ -57,6 +64,13 @@ pub struct Calibration {
     pub idle_states: Vec<IdleState>,
     /// Ticks a second, if they could be seen.
     pub hz: Option<u32>,
+    /// Accesses to one line by more and more CPUs. The simulation derives them from transfers; they are here to be
+    /// compared.
+    pub contended: Vec<Contended>,
+    /// Loads of working sets by size and place, likewise.
+    pub refills: Vec<Refill>,
+    /// The costs that stay as they were.
+    pub open: Vec<Open>,
 }
 
 /// Why nothing could be measured.
@@ -94,6 +108,9 @@ pub fn calibrate(machine: &Machine, mut progress: impl FnMut(&str)) -> Result<Ca
         progress("interrupts and idle CPUs");
         found.remote((cpus.first, other), transfer, &calls, &local, machine)?;
     }
+    progress("contended lines and moved working sets");
+    found.together(machine, &cpus)?;
+    found.open = open::open(&found, machine);
     Ok(found)
 }
 
@@ -123,6 +140,44 @@ impl Calibration {
                 .sources
                 .insert("hz".to_owned(), format!("measured: interruptions of a busy task; {when}"));
         }
+        self.record_others(machine, when);
+    }
+
+    /// Adds to the machine's sources what is no cost, and why other costs were not measured.
+    fn record_others(&self, machine: &mut Machine, when: &str) {
+        let text =
+            |sample: Sample| format!("{:.1} ns, middle half within {:.1}", sample.ns, sample.spread_ns);
+        for Contended { cpus, rmw, read } in &self.contended {
+            let source = format!(
+                "measured: one line by {cpus} CPUs at a time: read-modify-write {}; read {}; {when}",
+                text(*rmw),
+                text(*read)
+            );
+            machine.sources.insert(format!("contended.{cpus}"), source);
+        }
+        for Refill { bytes, source, line } in &self.refills {
+            let place = source.replace(' ', "_");
+            let source = format!("measured: a line of {bytes} bytes, {source}: {}; {when}", text(*line));
+            machine.sources.insert(format!("refill.{place}.{bytes}"), source);
+        }
+        for Open { name, why } in &self.open {
+            let path = format!("costs.{name}");
+            let assumed = machine.source(&path).unwrap_or("given").to_owned();
+            machine.sources.insert(path, format!("not measured here, because {why}; {assumed}"));
+        }
+    }
+
+    /// What CPUs do to each other.
+    fn together(&mut self, machine: &Machine, cpus: &Pairs) -> Result<(), CalibrateError> {
+        self.contended = contended::line(&cpus.allowed).map_err(refused("a contended line"))?;
+        if let Some((_, (a, b))) = cpus.by_distance.iter().find(|(name, _)| *name == "transfer_smt_ns") {
+            let share = contended::smt_share(*a, *b).map_err(refused("two siblings of a core"))?;
+            self.cost("smt_pct", share, "loads and arithmetic on two siblings together, against one alone");
+        }
+        thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
+        self.refills = refill::refills(&machine.caches, cpus.first, cpus.other)
+            .map_err(refused("working sets that move"))?;
+        Ok(())
     }
 
     fn cost(&mut self, name: &'static str, sample: Sample, how: &'static str) {
@@ -283,9 +338,14 @@ impl Calibration {
             flight,
             "latency of a wakeup on a busy CPU, less all that is known of it",
         );
-        let slept = IDLE_US.map(Duration::from_micros);
-        let idle = remote::wakeups(from, to, &slept, false).map_err(refused("wakeups of idle CPUs"))?;
-        let exits: Vec<_> = idle.iter().map(|remote| remote.latency.without(busy.latency)).collect();
+        let mut exits = Vec::new();
+        for us in IDLE_US {
+            let before = cpuidle::Usage::of_cpu(to);
+            let slept = [Duration::from_micros(us)];
+            let idle = remote::wakeups(from, to, &slept, false).map_err(refused("wakeups of idle CPUs"))?[0];
+            let entered = cpuidle::Usage::of_cpu(to).most_since(&before).map(str::to_owned);
+            exits.push((idle.latency.without(busy.latency), entered));
+        }
         self.idle_states = states(&exits, machine);
         Ok(())
     }
@@ -305,18 +365,19 @@ struct Local {
     switch: Sample,
 }
 
-/// The idle states that the exits after each of [`IDLE_US`] tell apart. The first one polls if the machine's does.
-fn states(exits: &[Sample], machine: &Machine) -> Vec<IdleState> {
+/// The idle states that the exits after each of [`IDLE_US`] tell apart, each with the name of the state that the kernel
+/// mostly entered, if it counts them. The first one polls if the machine's does.
+fn states(exits: &[(Sample, Option<String>)], machine: &Machine) -> Vec<IdleState> {
     let polling = machine.idle_states.first().is_some_and(|state| state.polling);
     let mut states: Vec<IdleState> = Vec::new();
-    for (us, exit) in IDLE_US.iter().zip(exits) {
+    for (us, (exit, entered)) in IDLE_US.iter().zip(exits) {
         let last = states.last().map(|state| state.exit_ns as f64);
         if last.is_some_and(|last| exit.ns < DEEPER * last + 500.0) {
             continue;
         }
         let first = states.is_empty();
         states.push(IdleState {
-            name: format!("after-{us}us"),
+            name: entered.as_ref().map_or(format!("after-{us}us"), |entered| format!("{entered}-after-{us}us")),
             exit_ns: exit.ns.round() as u64,
             residency_ns: if first { 0 } else { us * 1000 },
             polling: first && polling && exit.ns < 500.0,
@@ -332,6 +393,8 @@ fn states(exits: &[Sample], machine: &Machine) -> Vec<IdleState> {
 /// The CPUs that measurements use.
 struct Pairs {
     first: usize,
+    /// All that may be used.
+    allowed: Vec<usize>,
     /// A CPU near the first one, for wakeups: of the same LLC and another core if there is one.
     other: Option<usize>,
     /// For each distance that the machine has, its cost and a pair of CPUs.
@@ -341,8 +404,8 @@ struct Pairs {
 impl Pairs {
     fn of(machine: &Machine, is_allowed: impl Fn(usize) -> bool) -> Pairs {
         let cpus = &machine.cpus;
-        let mut allowed = (0..cpus.len()).filter(|cpu| is_allowed(*cpu));
-        let first = allowed.next().unwrap_or(0);
+        let allowed: Vec<usize> = (0..cpus.len()).filter(|cpu| is_allowed(*cpu)).collect();
+        let first = allowed.first().copied().unwrap_or(0);
         let name = |other: usize| match (&cpus[first], &cpus[other]) {
             (a, b) if a.core == b.core => "transfer_smt_ns",
             (a, b) if a.llc == b.llc => "transfer_llc_ns",
@@ -350,13 +413,13 @@ impl Pairs {
             _ => "transfer_remote_ns",
         };
         let mut by_distance: Vec<(&'static str, (usize, usize))> = Vec::new();
-        for other in allowed {
+        for other in allowed.iter().copied().skip(1) {
             if by_distance.iter().all(|(known, _)| *known != name(other)) {
                 by_distance.push((name(other), (first, other)));
             }
         }
         let other = by_distance.iter().find(|(name, _)| *name == "transfer_llc_ns").map(|(_, pair)| pair.1);
-        Pairs { first, other, by_distance }
+        Pairs { first, allowed, other, by_distance }
     }
 }
 
@@ -372,8 +435,11 @@ mod tests {
     fn deeper_states_begin_where_waking_takes_longer() {
         let machine = Machine::load("2c").unwrap();
         let us = [0.0, 0.1, 0.1, 2.0, 2.1, 2.2, 30.0, 31.0, 33.0, 33.0, 34.0];
-        let exits = us.map(|us| Sample { ns: us * 1000.0, spread_ns: 10.0 });
+        let entered = |us: f64| (us > 1.0).then(|| "C1".to_owned());
+        let exits = us.map(|us| (Sample { ns: us * 1000.0, spread_ns: 10.0 }, entered(us)));
         let states = states(&exits, &machine);
+        let names: Vec<_> = states.iter().map(|state| state.name.as_str()).collect();
+        assert_eq!(names, ["after-5us", "C1-after-50us", "C1-after-500us"]);
         let exits: Vec<_> = states.iter().map(|s| (s.residency_ns, s.exit_ns)).collect();
         assert_eq!(exits, [(0, 0), (50_000, 2_000), (500_000, 30_000)]);
     }
@@ -388,6 +454,28 @@ mod tests {
         let source = &machine.sources["costs.syscall_ns"];
         assert_eq!(source, "measured: getppid(); median 123, middle half within 5; today");
         assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);
+    }
+
+    #[test]
+    fn what_is_no_cost_and_what_was_not_measured_is_in_the_file() {
+        let mut machine = Machine::load("2c").unwrap();
+        let sample = Sample { ns: 12.0, spread_ns: 1.0 };
+        let found = Calibration {
+            contended: vec![Contended { cpus: 2, rmw: sample, read: sample }],
+            refills: vec![Refill { bytes: 4096, source: "own L2", line: sample }],
+            open: vec![Open { name: "smt_pct", why: "it is so" }],
+            ..Calibration::default()
+        };
+        found.apply(&mut machine, "today");
+        let read = Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap();
+        assert_eq!(read, machine);
+        assert!(read.sources["contended.2"].contains("by 2 CPUs at a time: read-modify-write 12.0 ns"));
+        assert!(
+            read.sources["refill.own_L2.4096"].ends_with("own L2: 12.0 ns, middle half within 1.0; today")
+        );
+        assert!(
+            read.sources["costs.smt_pct"].starts_with("not measured here, because it is so; kernel/sched/")
+        );
     }
 
     #[test]

@@ -12,6 +12,8 @@ const TRIPS: u32 = 200;
 /// Loads in a batch.
 const LOADS: usize = 2_000;
 const BATCHES: usize = 100;
+/// How often a working set moves.
+const MOVES: usize = 15;
 /// Bytes of a cache line, and of the steps of a walk.
 const LINE: usize = 64;
 
@@ -77,6 +79,31 @@ pub(crate) fn load(bytes: usize) -> Sample {
         });
         ns / LOADS as f64
     })
+}
+
+/// The same of lines that `from` has just written, by `to`: what a task meets that has moved there.
+pub(crate) fn moved(from: usize, to: usize, bytes: usize) -> io::Result<Sample> {
+    let mut next = cycle(bytes / LINE);
+    let mut times = Vec::new();
+    for _ in 0..=MOVES {
+        pin(&[from])?;
+        for link in &mut next {
+            // the same value, which the compiler would not write again
+            *std::hint::black_box(link) = *link;
+        }
+        pin(&[to])?;
+        let mut at = 0;
+        let ns = elapsed_ns(|| {
+            for _ in 0..next.len() {
+                at = next[at].0 as usize;
+            }
+            std::hint::black_box(at);
+        });
+        times.push(ns / next.len() as f64);
+    }
+    // the first time maps the memory
+    times.remove(0);
+    Ok(Sample::of(times))
 }
 
 /// A line that names the next one.

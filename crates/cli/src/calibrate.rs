@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 
 use anyhow::Result;
-use coreward_calibrate::{Calibration, calibrate};
+use coreward_calibrate::{Calibration, Contended, Refill, Sample, calibrate};
 use coreward_machine::{Costs, Machine};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -66,9 +66,26 @@ fn text(out: &mut dyn Write, found: &Calibration, before: &Costs, machine: &Mach
             state.name, state.exit_ns, state.residency_ns, state.source
         )?;
     }
-    let assumed = Costs::FIELDS.iter().filter(|field| found.costs.iter().all(|cost| cost.name != field.name));
-    let assumed: Vec<_> = assumed.map(|field| field.name).collect();
-    Ok(writeln!(out, "\nnot measured, and as before: {}", assumed.join(", "))?)
+    together(out, found)?;
+    writeln!(out, "\nnot measured here, and as before:")?;
+    for open in &found.open {
+        writeln!(out, "{:20} {}", open.name, open.why)?;
+    }
+    Ok(())
+}
+
+/// What is no cost of the table.
+fn together(out: &mut dyn Write, found: &Calibration) -> Result<()> {
+    let cell = |sample: Sample| format!("{:.1} ± {:.1}", sample.ns, sample.spread_ns);
+    writeln!(out, "\n{:20} {:>20} {:>20}", "one line, by CPUs", "rmw ns each", "read ns each")?;
+    for Contended { cpus, rmw, read } in &found.contended {
+        writeln!(out, "{cpus:<20} {:>20} {:>20}", cell(*rmw), cell(*read))?;
+    }
+    writeln!(out, "\n{:20} {:>20}  where it is", "working set, KiB", "ns a line")?;
+    for Refill { bytes, source, line } in &found.refills {
+        writeln!(out, "{:<20} {:>20}  {source}", bytes >> 10, cell(*line))?;
+    }
+    Ok(())
 }
 
 fn json(out: &mut dyn Write, found: &Calibration, machine: &Machine) -> Result<()> {
@@ -77,5 +94,24 @@ fn json(out: &mut dyn Write, found: &Calibration, machine: &Machine) -> Result<(
         (cost.name.to_owned(), value)
     });
     let costs: serde_json::Map<_, _> = costs.collect();
-    output::json(out, &json!({"costs": costs, "hz": found.hz, "machine": machine}))
+    let sample = |sample: Sample| json!({"ns": sample.ns, "spread": sample.spread_ns});
+    let contended = found.contended.iter().map(|contended| {
+        json!({"cpus": contended.cpus, "rmw": sample(contended.rmw), "read": sample(contended.read)})
+    });
+    let refills = found
+        .refills
+        .iter()
+        .map(|refill| json!({"bytes": refill.bytes, "source": refill.source, "line": sample(refill.line)}));
+    let open = found.open.iter().map(|open| (open.name.to_owned(), open.why.into()));
+    output::json(
+        out,
+        &json!({
+            "costs": costs,
+            "hz": found.hz,
+            "contended_line": contended.collect::<Vec<_>>(),
+            "refill": refills.collect::<Vec<_>>(),
+            "not_measured": open.collect::<serde_json::Map<_, _>>(),
+            "machine": machine,
+        }),
+    )
 }

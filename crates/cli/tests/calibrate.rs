@@ -26,7 +26,13 @@ fn what_was_measured_makes_a_machine_that_runs() {
     // a context switch is no system call, and creating a thread is more than either
     let cost = |name| machine.costs.get(name).unwrap();
     assert!(cost("thread_ns") > cost("syscall_ns"));
-    assert!(!machine.sources.contains_key("costs.jitter_pct"), "what is not measured does not say so");
+    let why = &machine.sources["costs.jitter_pct"];
+    assert!(why.starts_with("not measured here, because it belongs to the software"), "{why}");
+    assert_eq!(json["not_measured"]["jitter_pct"], "it belongs to the software, not to the machine");
+    let contended = json["contended_line"].as_array().unwrap();
+    assert_eq!(contended[0]["cpus"], 1);
+    assert!(contended.iter().all(|one| one["rmw"]["ns"].as_f64().unwrap() > 0.0), "{contended:?}");
+    assert!(json["refill"].as_array().unwrap().len() >= 2 && machine.sources.contains_key("contended.1"));
     stdout(&["run", "hackbench -g 1 -l 5", "--machine", file]);
 }
 
