@@ -8,7 +8,8 @@ use common::{coreward, directory};
 use coreward_policy::Profile;
 
 const WORKLOADS: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                         schbench-old, netperf, tbench, rt-app, encoder, server, each with its options";
+                         schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its \
+                         options";
 
 const RUN: [&str; 4] = ["run", "hackbench -g 1 -f 1 -l 1 --pipe", "--machine", "1n1l2c1t"];
 

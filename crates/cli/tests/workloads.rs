@@ -97,6 +97,35 @@ fn schbench() {
 }
 
 #[test]
+fn cyclictest() {
+    let base = "cyclictest --default-system -l 200";
+    all_differ(
+        base,
+        &["-t 2", "-t 3", "-t 3 -d 100", "-i 700", "-D 1 -i 6000", "-t 3 --policy=idle -i 5 -d 0"],
+    );
+    assert_ne!(run(base)["metrics"], run("cyclictest --default-system -l 201")["metrics"]);
+    let report = run("cyclictest --laptop -t 2 -i 500 -l 400");
+    // the second one has an interval twice as long, and main sees the end of the first after up to 10 ms
+    let events = metric(&report, "events");
+    assert!((600.0..=611.0).contains(&events), "{events}");
+    assert!((metric(&report, "runtime_s") - 0.2).abs() < 0.012);
+    assert!(metric(&report, "wakeup_latency_us_p50") > 0.0);
+}
+
+#[test]
+fn stress_ng() {
+    let base = "stress-ng --timeout 1 --cpu 9";
+    let (nine, ten) = (run(base), run("stress-ng --timeout 1 --cpu 10"));
+    assert_ne!(nine["metrics"], ten["metrics"]);
+    assert_ne!(run("stress-ng --timeout 2 --cpu 9")["metrics"], nine["metrics"]);
+    assert!(
+        (metric(&nine, "runtime_s") - 1.0).abs() < 0.02 && metric(&nine, "cpus_utilized") > 7.9,
+        "{nine}"
+    );
+    assert!(metric(&nine, "context_switches_involuntary") > 100.0, "nine tasks share eight CPUs");
+}
+
+#[test]
 fn encoder_and_server() {
     let base = "encoder --time 1";
     let small = "--streams 2 --threads 6";

@@ -4,6 +4,7 @@
 //! that the first task runs; everything else is spawned from there, as on a
 //! real system. [`parse`] reads a benchmark's own command line.
 
+mod cyclictest;
 mod encoder;
 mod hackbench;
 mod netperf;
@@ -14,6 +15,7 @@ mod role;
 pub mod rt_app;
 mod schbench;
 mod server;
+mod stress_ng;
 mod sysbench;
 mod tbench;
 
@@ -21,6 +23,7 @@ use std::path::Path;
 
 use coreward_input::did_you_mean;
 
+pub use cyclictest::Cyclictest;
 pub use encoder::Encoder;
 pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
@@ -32,6 +35,7 @@ pub use program::{
 pub use role::{Role, TaskNames};
 pub use schbench::{Schbench, SchbenchOld};
 pub use server::Server;
+pub use stress_ng::StressNg;
 pub use sysbench::Sysbench;
 pub use tbench::Tbench;
 
@@ -47,15 +51,17 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                     schbench-old, netperf, tbench, rt-app, encoder, server, each with its options";
+                     schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its options";
 
 /// The first word of each.
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 12] = [
     "hackbench",
     "sysbench",
     "perf",
     "schbench",
     "schbench-old",
+    "cyclictest",
+    "stress-ng",
     "netperf",
     "tbench",
     "rt-app",
@@ -91,6 +97,8 @@ fn parse_words<'a>(
         Some("tbench") => Ok(Tbench::parse(words)?.workload(scale)),
         Some("encoder") => Ok(Encoder::parse(words)?.workload(scale)),
         Some("server") => Ok(Server::parse(words)?.workload(scale)),
+        Some("cyclictest") => Ok(Cyclictest::parse(words)?.workload(scale)),
+        Some("stress-ng") => Ok(StressNg::parse(words)?.workload(scale)),
         Some("rt-app") => rt_app::parse(words, scale),
         Some("schbench") => Ok(Schbench::parse(words)?.workload(scale)),
         Some("schbench-old") => Ok(SchbenchOld::parse(words)?.workload(scale)),

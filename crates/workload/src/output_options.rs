@@ -48,6 +48,24 @@ const NETPERF: &[Ignored] = &[
     shapes(&["-k"], true),
 ];
 
+const CYCLICTEST: &[Ignored] = &[
+    shapes(&["-q", "--quiet"], false),
+    shapes(&["-M", "--refresh_on_max"], false),
+    shapes(&["-u", "--unbuffered"], false),
+    shapes(&["-N", "--nsecs"], false),
+    shapes(&["-h", "--histogram"], true),
+    shapes(&["-H", "--histofall"], true),
+    shapes(&["--histfile"], true),
+    shapes(&["--json"], true),
+];
+
+const STRESS_NG: &[Ignored] = &[
+    shapes(&["--metrics"], false),
+    shapes(&["--metrics-brief"], false),
+    shapes(&["-q", "--quiet"], false),
+    Ignored { names: &["--cpu-method"], has_value: true, why: "what is computed is not simulated" },
+];
+
 impl Ignored {
     /// Is this word the option, and does it have its value in it?
     fn is(&self, word: &str) -> Option<bool> {
@@ -75,6 +93,8 @@ pub(crate) fn taken<'a>(
         "perf" => PERF,
         "schbench" | "schbench-old" => SCHBENCH,
         "netperf" => NETPERF,
+        "cyclictest" => CYCLICTEST,
+        "stress-ng" => STRESS_NG,
         _ => &[],
     };
     let (mut kept, mut notes) = (Vec::new(), Vec::new());
