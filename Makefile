@@ -3,6 +3,7 @@
 # make check: runs all tests, including short runs of make parity and make faults.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
 # make docs: runs the commands of README.md, docs/guide.md and docs/variant.md and writes what they print into these pages.
+# make validation: calibrates this machine twice, runs twenty benchmarks on it beside their simulation, and writes docs/results/validation.md.
 # make bench: measures the engine's speed.
 # make bindings: generates the Rust side of policy/ in crates/policy/src/generated.
 # make record: builds coreward-record into target/release.
@@ -84,7 +85,17 @@ parity:
 # The listings that tests compare are written, too.
 docs:
 	@sh scripts/setup.sh build
-	COREWARD_BLESS=1 $(CARGO) test --locked --release -p coreward --test readme --test golden
+	COREWARD_BLESS=1 $(CARGO) test --locked --release -p coreward --test readme --test golden --test validation_page
+
+# The machine has to be quiet, and wakeup latencies need root. Figures further off than allowed do not stop it.
+validation:
+	@sh scripts/setup.sh build
+	$(CARGO) build --locked --release -p coreward
+	target/release/coreward calibrate --out target/here.toml --json > target/calibration-1.json
+	target/release/coreward calibrate --json > target/calibration-2.json
+	target/release/coreward validate --machine target/here.toml --json=target/validation.json || test $$? = 1
+	mv target/calibration-1.json target/calibration-2.json target/validation.json docs/results/
+	COREWARD_BLESS=1 $(CARGO) test --locked --release -p coreward --test validation_page
 
 bench:
 	@sh scripts/setup.sh build
@@ -125,4 +136,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check deny docs bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz
+.PHONY: help demo check deny docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz

@@ -99,6 +99,51 @@ fn a_machine_that_is_not_this_one_and_a_benchmark_that_fails_are_refused() {
     assert!(ran.stderr.ends_with("failed: out of memory\n"), "{}", ran.stderr);
 }
 
+/// What a virtual machine with two CPUs of a Sapphire Rapids did, and what things cost there (docs/results/validation.md).
+const MEASURED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/measured.json");
+const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/measured.toml");
+/// Two benchmarks of it, of which the simulation meets some figures.
+const PAIRS: &str = "hackbench -g 10 -f 2 -l 30000 -T -p";
+const SOCKETS: &str = "hackbench -g 1 -f 20 -l 2000 -T";
+
+/// Holds the simulation of a machine against what was measured of a benchmark. Each scored figure, and if it is met.
+fn against_measured(benchmark: &str, machine: &str, options: &[&str]) -> (Vec<(String, bool)>, String) {
+    let args = ["validate", benchmark, "--real", MEASURED, "--machine", machine, "--json"];
+    let ran = coreward(&[&args[..], options].concat());
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let score = |score: &Value| (score["name"].as_str().unwrap().to_owned(), score["met"] == true);
+    let scores: Vec<_> = json["scores"].as_array().unwrap().iter().map(score).collect();
+    assert_eq!(ran.status, i32::from(scores.iter().any(|(_, met)| !met)));
+    (scores, ran.stderr)
+}
+
+fn is_met(scores: &[(String, bool)], figure: &str) -> bool {
+    scores.iter().find(|(name, _)| name == figure).unwrap_or_else(|| panic!("no {figure}: {scores:?}")).1
+}
+
+#[test]
+fn a_cost_that_is_doubled_by_hand_fails_against_what_was_measured_and_says_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let doubled = dir.path().join("doubled.toml");
+    let text = fs::read_to_string(MACHINE).unwrap();
+    assert_eq!(text.matches("pipe_op_ns = { value = 68,").count(), 1);
+    fs::write(&doubled, text.replace("pipe_op_ns = { value = 68,", "pipe_op_ns = { value = 136,")).unwrap();
+    let (as_measured, _) = against_measured(PAIRS, MACHINE, &[]);
+    assert!(is_met(&as_measured, "CPU time an operation") && is_met(&as_measured, "time"), "{as_measured:?}");
+    let (wrong, said) = against_measured(PAIRS, doubled.to_str().unwrap(), &[]);
+    assert!(!is_met(&wrong, "CPU time an operation"), "{wrong:?}");
+    assert!(said.contains("CPU time an operation (") && said.contains(&format!("of `{PAIRS}`")), "{said}");
+}
+
+#[test]
+fn a_feature_that_the_kernel_has_and_the_simulation_has_not_fails_and_says_where() {
+    let (as_measured, _) = against_measured(SOCKETS, MACHINE, &[]);
+    assert!(is_met(&as_measured, "preemptions"), "{as_measured:?}");
+    let (without, said) = against_measured(SOCKETS, MACHINE, &["--sched-feat", "NO_WAKEUP_PREEMPTION"]);
+    assert!(!is_met(&without, "preemptions"), "{without:?}");
+    assert!(said.contains("preemptions (") && said.contains(&format!("of `{SOCKETS}`")), "{said}");
+}
+
 /// The same as text, as JSON, as a page, and from a file.
 #[test]
 fn every_form_of_the_report_has_the_same_verdict() {

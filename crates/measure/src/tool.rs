@@ -36,7 +36,8 @@ const TOOLS: [Tool; 9] = [
         events: |output| after(output, "total number of events:"),
     },
     Tool { words: &["cyclictest"], time: None, amount: None, events: cycles },
-    Tool { words: &["stress-ng"], time: None, amount: None, events: bogo_ops },
+    // its bogus operations are of different sizes, which the simulation does not know
+    Tool { words: &["stress-ng"], time: None, amount: None, events: none },
     Tool { words: &["rt-app"], time: None, amount: None, events: none },
     Tool { words: &["schbench"], time: None, amount: None, events: requests },
     // what it prints of wakeups is a count of samples of each worker, of which there are not always as many as rounds
@@ -61,19 +62,6 @@ fn cycles(output: &str) -> Option<f64> {
         threads.insert(thread.to_owned(), after(line, " C:")?);
     }
     (!threads.is_empty()).then(|| threads.values().sum())
-}
-
-/// Bogus operations of all stressors, of the table that `--metrics` or `--metrics-brief` print.
-fn bogo_ops(output: &str) -> Option<f64> {
-    let rows = output.lines().filter(|line| line.contains("metrc:"));
-    // behind the head of two lines: a name and at least six numbers
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split(']').nth(1)?.split_whitespace().collect();
-        let numbers = words.get(1..)?.iter().map(|word| word.parse::<f64>()).collect::<Result<Vec<_>, _>>();
-        numbers.ok().filter(|numbers| numbers.len() >= 6).map(|numbers| numbers[0])
-    };
-    let ops: Vec<f64> = rows.filter_map(row).collect();
-    (!ops.is_empty()).then(|| ops.iter().sum())
 }
 
 /// Of the last `Request Latencies percentiles (usec) runtime 5 (s) (1234 total samples)` the number of samples.

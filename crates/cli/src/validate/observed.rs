@@ -25,6 +25,10 @@ pub(super) struct Observed {
     /// What tasks waited for when they blocked, each with its share in percent. The simulation does not tell.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) waits_pct: BTreeMap<String, f64>,
+    /// How much more CPU time the benchmark took than in the round before, because it was recorded, in percent. None of a
+    /// simulation, which is observed for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) recording_pct: Option<f64>,
 }
 
 impl Observed {
@@ -38,6 +42,7 @@ impl Observed {
             run_us_p90: scheduling.run_us(90.0).unwrap_or(0.0),
             migrations_by_distance: distances.map(|(d, n)| (d.name().to_owned(), n as f64)).collect(),
             waits_pct: waits.map(|(what, pct)| (what.to_owned(), pct)).collect(),
+            recording_pct: None,
         }
     }
 
@@ -61,6 +66,7 @@ impl Observed {
             run_us_p90: median(&|o| o.run_us_p90),
             migrations_by_distance: medians(|o| &o.migrations_by_distance),
             waits_pct: medians(|o| &o.waits_pct),
+            recording_pct: percentile(&all.iter().filter_map(|o| o.recording_pct).collect::<Vec<_>>(), 50.0),
         })
     }
 }

@@ -160,7 +160,9 @@ impl Benchmark {
         let distance = |from, to| observed::distance(machine, from, to);
         let traced = tracer.run(&self.words(), distance)?;
         if traced.lost == 0 {
-            self.observed.push(Observed::of(&traced.scheduling));
+            let plain = self.rounds.last().map(|plain| plain.cpu_s).filter(|cpu_s| *cpu_s > 0.0);
+            let recording_pct = plain.map(|plain| 100.0 * (traced.counted.cpu_s / plain - 1.0));
+            self.observed.push(Observed { recording_pct, ..Observed::of(&traced.scheduling) });
         }
         Ok(traced.lost)
     }

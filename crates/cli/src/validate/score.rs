@@ -80,6 +80,9 @@ pub(super) struct Pair {
     pub(super) spread_pct: BTreeMap<String, f64>,
 }
 
+/// The factor that figures are off at most.
+pub(super) const MOST_OFF: f64 = 1000.0;
+
 /// A figure that is scored.
 pub(super) struct Scored {
     /// Its name in reports.
@@ -94,7 +97,7 @@ pub(super) struct Scored {
 }
 
 /// With these tolerances a figure can be used to decide between machines and kernels that differ by more.
-pub(super) const SCORED: [Scored; 6] = [
+pub(super) const SCORED: [Scored; 7] = [
     Scored {
         name: "time",
         of: |f| Some(f.time_s),
@@ -116,6 +119,13 @@ pub(super) const SCORED: [Scored; 6] = [
         median_pct: 15.0,
         worst_pct: None,
     },
+    Scored {
+        name: "preemptions",
+        of: |f| Some(f.involuntary_pct),
+        enough: |pair| pair.real.switches * pair.real.involuntary_pct > 100.0 * 1000.0,
+        median_pct: 100.0,
+        worst_pct: None,
+    },
     // a factor of two either way, for each benchmark that migrates often enough for that to mean something
     Scored {
         name: "migrations",
@@ -127,18 +137,23 @@ pub(super) const SCORED: [Scored; 6] = [
     Scored {
         name: "wakeup latency p50",
         of: |f| f.observed.as_ref().map(|o| o.wakeup_us_p50),
-        enough: |pair| pair.real.observed.as_ref().is_some_and(|o| o.wakeup_us_p50 > 0.0),
+        enough: has_wakeups,
         median_pct: 25.0,
         worst_pct: None,
     },
     Scored {
         name: "wakeup latency p99",
         of: |f| f.observed.as_ref().map(|o| o.wakeup_us_p99),
-        enough: |pair| pair.real.observed.as_ref().is_some_and(|o| o.wakeup_us_p99 > 0.0),
+        enough: has_wakeups,
         median_pct: 50.0,
         worst_pct: None,
     },
 ];
+
+/// A task that blocks is woken. Of fewer wakeups than this the percentiles are chance.
+fn has_wakeups(pair: &Pair) -> bool {
+    pair.real.switches * (1.0 - pair.real.involuntary_pct / 100.0) > 1000.0
+}
 
 /// How a figure fares over all benchmarks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -210,7 +225,8 @@ impl Scored {
     /// How far the simulated figure is off, as a factor above 1 less 1, in percent: too high and too low weigh the same.
     fn off_pct(&self, pair: &Pair) -> Option<f64> {
         let (real, simulated) = ((self.of)(&pair.real)?, (self.of)(&pair.simulated)?);
-        let factor = (simulated / real).max(real / simulated);
+        // something that does not happen at all is no further off than this
+        let factor = (simulated / real).max(real / simulated).min(MOST_OFF);
         (self.enough)(pair).then_some((factor - 1.0) * 100.0)
     }
 
@@ -265,9 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_in_the_simulation_is_off_by_a_number() {
+        let mut pair = pair("a", 1.0, 1.0);
+        (pair.real.switches, pair.real.involuntary_pct) = (10_000.0, 20.0);
+        let score = SCORED[3].score(std::slice::from_ref(&pair)).unwrap();
+        assert_eq!((score.name, score.met, score.median_pct), ("preemptions", false, 99_900.0));
+    }
+
+    #[test]
     fn few_migrations_are_chance() {
-        assert!(SCORED[3].score(&[pair("a", 1.0, 4.0)]).is_none(), "50 migrations");
-        assert!(!SCORED[3].score(&[pair("a", 3.0, 9.0)]).unwrap().met, "150, and three times as many");
+        assert!(SCORED[4].score(&[pair("a", 1.0, 4.0)]).is_none(), "50 migrations");
+        assert!(!SCORED[4].score(&[pair("a", 3.0, 9.0)]).unwrap().met, "150, and three times as many");
     }
 
     #[test]
@@ -282,10 +306,13 @@ mod tests {
         let mut pair = pair("a", 1.0, 1.0);
         let observed =
             |p50, p99| Some(Observed { wakeup_us_p50: p50, wakeup_us_p99: p99, ..Observed::default() });
-        assert!(SCORED[4].score(std::slice::from_ref(&pair)).is_none());
+        assert!(SCORED[5].score(std::slice::from_ref(&pair)).is_none());
         (pair.real.observed, pair.simulated.observed) = (observed(10.0, 100.0), observed(12.0, 160.0));
-        assert!(SCORED[4].score(std::slice::from_ref(&pair)).unwrap().met, "20 % of 25 allowed");
-        assert!(!SCORED[5].score(std::slice::from_ref(&pair)).unwrap().met, "60 % of 50 allowed");
+        (pair.real.switches, pair.real.involuntary_pct) = (10_000.0, 95.0);
+        assert!(SCORED[5].score(std::slice::from_ref(&pair)).is_none(), "500 wakeups");
+        pair.real.involuntary_pct = 20.0;
+        assert!(SCORED[5].score(std::slice::from_ref(&pair)).unwrap().met, "20 % of 25 allowed");
+        assert!(!SCORED[6].score(std::slice::from_ref(&pair)).unwrap().met, "60 % of 50 allowed");
     }
 
     #[test]
