@@ -127,6 +127,35 @@ impl Lock {
     }
 }
 
+/// A cache line that locked instructions modify.
+///
+/// A CPU that wants the line asks the one that has it, which goes on using it until the request has arrived. That takes
+/// half of the transfer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Line {
+    turns: Lock,
+    /// The CPU that had it before the owner, and until when.
+    previous: usize,
+    leaves_at: u64,
+}
+
+impl Line {
+    /// A locked instruction on `cpu`, which takes `ns`.
+    pub(crate) fn modify(&mut self, d: &Distances, cpu: usize, m: Moment, ns: u64) -> Acquired {
+        let owner = self.turns.owner();
+        if cpu == self.previous && cpu != owner && m.at < self.leaves_at {
+            return Acquired::default();
+        }
+        let got = self.turns.acquire(d, cpu, m, 1);
+        self.turns.release(m.at + got.waited + got.transfer + ns);
+        if cpu != owner {
+            self.previous = owner;
+            self.leaves_at = m.at + got.waited + got.transfer / 2;
+        }
+        got
+    }
+}
+
 /// A cache line that many CPUs read and some write: the load average of a task group.
 ///
 /// A write takes the line from its owner and invalidates all copies. The first
@@ -219,6 +248,18 @@ mod tests {
     fn neighbours(d: &Distances) -> [usize; 5] {
         [Distance::Same, Distance::Core, Distance::Llc, Distance::Node, Distance::Across]
             .map(|want| (0..16).find(|c| d.between(0, *c) == want).unwrap())
+    }
+
+    #[test]
+    fn a_line_stays_until_the_request_for_it_arrives() {
+        let d = distances();
+        let [own, _, _, _, remote] = neighbours(&d);
+        let mut line = Line::default();
+        let mut modify = |cpu, now| line.modify(&d, cpu, at(now), 7);
+        assert_eq!(modify(own, 0), Acquired::default());
+        assert_eq!(modify(remote, 100), Acquired { waited: 0, transfer: 1000 });
+        assert_eq!(modify(own, 599), Acquired::default(), "the request is on its way");
+        assert_eq!(modify(own, 600), Acquired { waited: 507, transfer: 1000 }, "the line is");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Objects that tasks share besides channels: mutexes, conditions, barriers, flags, lists,
 //! timers. This module has only their state; `sync` has the operations on them.
 
-use crate::contention::Lock;
+use crate::contention::{Line, Lock};
 use coreward_workload::{Limits, Shared as Counts};
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(crate) const MAX_REQUESTS: u32 = 128;
 #[derive(Clone, Default)]
 pub(crate) struct Futex {
     /// The word's line.
-    pub(crate) line: Lock,
+    pub(crate) line: Line,
     /// The lock of its hash bucket (kernel/futex/core.c).
     pub(crate) bucket: Lock,
     pub(crate) waiters: VecDeque<u32>,
@@ -53,7 +53,7 @@ pub(crate) struct Flag {
 
 #[derive(Clone, Default)]
 pub(crate) struct List {
-    pub(crate) line: Lock,
+    pub(crate) line: Line,
     pub(crate) flags: Vec<u32>,
     /// Flags taken from `flags` that have yet to be set.
     pub(crate) posting: Vec<u32>,
@@ -64,7 +64,7 @@ pub(crate) struct List {
 /// The spinlock that a program keeps for each CPU.
 #[derive(Clone, Default)]
 pub(crate) struct CpuLock {
-    pub(crate) line: Lock,
+    pub(crate) line: Line,
     pub(crate) locked: bool,
     pub(crate) spinners: Vec<u32>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Shared {
     pub(crate) cpu_locks: Vec<CpuLock>,
     /// The counter of turns, and its line.
     pub(crate) turns: u32,
-    pub(crate) turns_line: Lock,
+    pub(crate) turns_line: Line,
 }
 
 impl Shared {
@@ -99,12 +99,12 @@ impl Shared {
             timers: vec![None; counts.timers as usize],
             cpu_locks: vec![CpuLock::default(); nr_cpus],
             turns: 0,
-            turns_line: Lock::default(),
+            turns_line: Line::default(),
         }
     }
 
     /// The cache line of a mutex, which is kept with the first mutex on it.
-    pub(crate) fn mutex_line(&mut self, mutex: u32) -> &mut Lock {
+    pub(crate) fn mutex_line(&mut self, mutex: u32) -> &mut Line {
         let first = match self.mutex_bytes {
             0 => mutex,
             bytes => (mutex * bytes / self.line_bytes * self.line_bytes).div_ceil(bytes),
@@ -204,7 +204,7 @@ mod tests {
         let counts = Counts { mutexes: 6, mutex_bytes: 40, ..Counts::default() };
         let mut s = Shared::new(&counts, 1, 64);
         let mut first = |i: u32| {
-            let line = s.mutex_line(i) as *const Lock;
+            let line = s.mutex_line(i) as *const Line;
             s.mutexes.iter().position(|m| std::ptr::eq(&m.futex.line, line)).unwrap()
         };
         assert_eq!([0, 1, 2, 3, 4, 5].map(&mut first), [0, 0, 2, 2, 4, 5]);

@@ -1,6 +1,6 @@
 //! Operations on shared objects, and ops that take a given time.
 
-use crate::contention::Lock;
+use crate::contention::Line;
 use crate::cpu::Activity;
 use crate::segment::{Segment, Work};
 use crate::shared::{Futex, MAX_REQUESTS, MutexState};
@@ -74,13 +74,12 @@ impl Simulation<'_> {
     }
 
     /// A locked instruction: the line comes from the CPU that had it last.
-    fn atomic(&mut self, cpu: usize, line: impl Fn(&mut Self) -> &mut Lock) -> Work {
+    fn atomic(&mut self, cpu: usize, line: impl Fn(&mut Self) -> &mut Line) -> Work {
         let m = self.moment(cpu);
-        // the lock is copied out while the distances are read
-        let mut lock = *line(self);
-        let got = lock.acquire(&self.distances, cpu, m, 1);
-        lock.release(m.at + got.waited + got.transfer + ATOMIC_NS);
-        *line(self) = lock;
+        // the line is copied out while the distances are read
+        let mut copy = *line(self);
+        let got = copy.modify(&self.distances, cpu, m, ATOMIC_NS);
+        *line(self) = copy;
         self.counters.time.transfer += got.transfer;
         Work { work: ATOMIC_NS, stall: got.waited + got.transfer }
     }
