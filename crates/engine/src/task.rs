@@ -192,9 +192,9 @@ impl Task {
         }
     }
 
-    /// Does it compute, outside the kernel?
+    /// Does it compute or spin, outside the kernel?
     pub(crate) fn is_in_user_space(&self) -> bool {
-        self.start_ns == 0 && matches!(self.op, Some(Op::Run { .. } | Op::Spin { .. }))
+        self.start_ns == 0 && matches!(self.op, Some(Op::Run { .. } | Op::Spin { .. } | Op::LockCpu))
     }
 
     /// The current op is done.
