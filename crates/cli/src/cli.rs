@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use coreward_engine::Settings;
+use coreward_engine::{Change, Settings};
 use coreward_input::within;
 use coreward_live_args as live;
 use coreward_machine::{MAX_CPUS, Partition, RelaxSemantics};
@@ -229,6 +229,10 @@ pub(crate) struct Simulated {
     /// workload runs in the first partition given [default: one partition of all CPUs]
     #[arg(long, value_name = "CPUS[:LEVEL]")]
     pub(crate) partition: Vec<Partition>,
+    /// A change of the machine in the middle of the run, like "1.5s offline 2-3": CPUs go offline, come back (online), or
+    /// are from then on those of the workload's cpuset (cpus). May be repeated [default: none]
+    #[arg(long, value_name = "TIME CHANGE CPUS")]
+    pub(crate) event: Vec<Change>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
           value_parser = within(1u64..=crate::setup::MAX_TIME_LIMIT_S))]
@@ -244,14 +248,14 @@ pub(crate) struct Run {
     pub(crate) json: bool,
     /// Write the scheduler's counters to a file in the format of /proc/schedstat, from the start of the first task to
     /// the end of the last [default: none]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", conflicts_with = "event")]
     pub(crate) schedstat: Option<PathBuf>,
     /// Version of that format, 15 to 17 [default: that of the profile's kernel]
     #[arg(long, value_name = "V", value_parser = schedstat_version, requires = "schedstat")]
     pub(crate) schedstat_version: Option<Version>,
     /// Write the final state of all CPUs' domains to a file, as the kernel's debugfs shows it, with the cost of
     /// newidle balance in each [default: none]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", conflicts_with = "event")]
     pub(crate) domains: Option<PathBuf>,
     /// Also print metrics of each interval of this many simulated seconds, as perf stat -I does, 0.000001 to 1000
     /// [default: none]
@@ -260,7 +264,7 @@ pub(crate) struct Run {
     /// Skip the steady middle of the run once its rates are known to this many per cent, 0.1 to 20 [default: simulate
     /// all of it]
     #[arg(long, value_name = "PERCENT", value_parser = skip_steady,
-          conflicts_with_all = ["scale", "schedstat", "domains", "intervals", "trace"])]
+          conflicts_with_all = ["scale", "schedstat", "domains", "intervals", "trace", "event"])]
     pub(crate) skip_steady: Option<f64>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
@@ -269,6 +273,10 @@ pub(crate) struct Run {
     /// [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+    /// Exit with status 1 if an invariant was broken: a CPU idle beside a waiting task, a task that waits for ever, sums
+    /// that are not those of the tasks [default: only report it]
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 fn skip_steady(text: &str) -> Result<f64, String> {

@@ -138,6 +138,7 @@ impl Prepared {
                 .with_context(|| format!("{}: {what}", experiment.origin[0]))?;
             host.task_group_depth = overrides.task_group_depth.unwrap_or(depth);
             host.time_limit_s = experiment.time_limit_s;
+            host.events.clone_from(&experiment.events);
             Ok(host)
         };
         let depth = experiment.task_group_depth;

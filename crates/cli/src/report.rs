@@ -3,14 +3,14 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::{Interval, Outcome, Settings, Skipped};
+use coreward_engine::{Checks, Interval, Outcome, Settings, Skipped, Violation};
 use coreward_machine::Partition;
 use coreward_metrics::html::{Page, Tone};
 use coreward_metrics::{Metric, Metrics};
 use coreward_policy::Reason;
 use coreward_workload::{Scale, Workload};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::cli::Simulated;
 use crate::intervals;
@@ -36,9 +36,12 @@ pub(crate) struct Report<'a> {
     /// As given, the workload's first; empty if the machine is not divided.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     partitions: &'a [Partition],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<String>,
     seed: u64,
     scale: Value,
     metrics: &'a Metrics,
+    checks: Value,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     intervals: Vec<Value>,
     reasons: Map<String, Value>,
@@ -71,15 +74,19 @@ impl<'a> Report<'a> {
             costs: policy.costs.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
             task_group_depth: host.task_group_depth,
             partitions: &args.partition,
+            events: args.event.iter().map(ToString::to_string).collect(),
             seed: args.seed,
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
+            checks: checks(&outcome.checks),
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
             notes: scaled(args.scale, workload)
                 .into_iter()
                 .chain(skipped(host, outcome))
                 .chain(setup::substituted(args, policy.profile))
+                .chain(unhappened(outcome))
+                .chain(outcome.checks.violations.iter().map(|violation| format!("broken: {violation}")))
                 .collect(),
             policy,
             counts,
@@ -96,6 +103,7 @@ impl<'a> Report<'a> {
         ];
         let mut changed = self.policy.deviations();
         changed.extend(self.partitions.iter().map(|partition| format!("partition={partition}")));
+        changed.extend(self.events.iter().map(|event| format!("event={event}")));
         if self.task_group_depth != Settings::LOGIN_SESSION_DEPTH {
             changed.push(format!("task_group_depth={}", self.task_group_depth));
         }
@@ -193,6 +201,27 @@ pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
         )
     };
     (scale != Scale::FULL).then_some(text)
+}
+
+/// Changes of the machine that the run ended before.
+fn unhappened(outcome: &Outcome) -> Option<String> {
+    let end_s = outcome.end_ns as f64 / 1e9;
+    (outcome.changes_left > 0).then(|| {
+        format!("of the events {} did not happen: the run ended at {end_s:.6} s", outcome.changes_left)
+    })
+}
+
+/// The invariants of the whole run.
+fn checks(checks: &Checks) -> Value {
+    let s = |ns: u64| ns as f64 / 1e9;
+    let violation =
+        |v: &Violation| json!({"invariant": v.invariant.name(), "at_s": s(v.at_ns), "what": v.what});
+    json!({
+        "idle_beside_waiting_s": s(checks.idle_beside_waiting_ns),
+        "idle_beside_misfit_s": s(checks.idle_beside_misfit_ns),
+        "waiting_s": s(checks.waiting_ns),
+        "violations": checks.violations.iter().map(violation).collect::<Vec<_>>(),
+    })
 }
 
 /// What a run that was to skip its steady middle did.

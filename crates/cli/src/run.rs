@@ -14,6 +14,7 @@ use crate::report::Report;
 use crate::schedstat;
 use crate::setup::{self, Host};
 use crate::tracefile::TraceFile;
+use crate::unmet::Unmet;
 
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let (mut host, workload) = setup::from_args(&args.simulated)?;
@@ -43,7 +44,13 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
         file.write_all(report.html().as_bytes())?;
         file.finish()?;
     }
-    if args.json { output::json(out, &report) } else { report.text(out) }
+    if args.json {
+        output::json(out, &report)?
+    } else {
+        report.text(out)?
+    }
+    let broken: Vec<_> = outcome.checks.violations.iter().map(ToString::to_string).collect();
+    if args.check { Unmet::check(&broken) } else { Ok(()) }
 }
 
 fn simulate(args: &cli::Run, host: &Host, workload: &Workload, trace: Option<OutputFile>) -> Result<Outcome> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use coreward_engine::{Outcome, Settings, SimError, Simulation, Trace};
+use coreward_engine::{Change, Outcome, Settings, SimError, Simulation, Trace};
 use coreward_machine::{Machine, Partition, Topology};
 use coreward_policy::{Profile, Tunable};
 use coreward_state::domain_options;
@@ -29,6 +29,9 @@ pub(crate) struct Host {
     pub(crate) interval_ns: Option<u64>,
     /// The steady middle of a run is skipped once its rates are known to this many per cent.
     pub(crate) skip_steady_pct: Option<f64>,
+    /// How the machine changes in the middle of each run.
+    pub(crate) events: Vec<Change>,
+    partitions: Vec<Partition>,
 }
 
 impl Host {
@@ -62,6 +65,8 @@ impl Host {
             time_limit_s: TIME_LIMIT_S,
             interval_ns: None,
             skip_steady_pct: None,
+            events: Vec::new(),
+            partitions: partitions.to_vec(),
         })
     }
 
@@ -80,6 +85,16 @@ impl Host {
         let mut simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
         if let Some(ns) = self.interval_ns {
             simulation = simulation.with_intervals(ns);
+        }
+        if !self.events.is_empty() {
+            let options = domain_options(self.policy.profile, &settings.policy);
+            simulation = simulation.with_changes(
+                &self.machine,
+                &options,
+                &self.partitions,
+                &settings.policy,
+                &self.events,
+            )?;
         }
         if let Some(percent) = self.skip_steady_pct {
             simulation = simulation.with_skip(percent, LEAST_STEADY_NS);
@@ -145,6 +160,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let mut host = Host::partitioned(machine, policy, &args.partition)?;
     host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;
+    host.events = args.event.clone();
     Ok((host, workload))
 }
 

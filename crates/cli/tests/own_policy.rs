@@ -65,6 +65,36 @@ fn files(dir: &Path) -> Vec<(PathBuf, String)> {
     all
 }
 
+/// Three threads that are released from CPU 0 after 0.1 s, and compute for 1 s each.
+const RELEASED: &str = r#"{"tasks": {"t": {"instance": 3, "loop": 1, "phases": {
+    "held": {"cpus": [0], "loop": 1, "runtime": 100000},
+    "free": {"cpus": [0, 1, 2, 3], "loop": 1, "run": 1000000}}}}}"#;
+
+#[test]
+fn a_policy_that_pulls_nothing_breaks_an_invariant() {
+    let place = Place::new("own_policy_pulls_nothing");
+    fs::write(place.0.join("w.json"), RELEASED).unwrap();
+    let run = ["run", "rt-app w.json", "--machine", "4c", "--json", "--check"];
+    let checks = |ran: &Ran| serde_json::from_str::<Value>(&ran.stdout).expect("JSON")["checks"].clone();
+
+    let intact = place.run(&run, "cc");
+    assert_eq!((intact.status, intact.stderr.as_str()), (0, ""));
+    assert_eq!(checks(&intact)["violations"].as_array().map(Vec::len), Some(0));
+
+    place.change("balance/imbalance.h", "if (!is_imbalanced(sys, env))", "if (1)");
+    let broken = place.run(&[&run[..], &["--policy", "own"]].concat(), "cc");
+    assert_eq!(broken.status, 1);
+    assert!(broken.stderr.starts_with("coreward: work_conserving at 0."), "{}", broken.stderr);
+    let seconds = |ran: &Ran| checks(ran)["idle_beside_waiting_s"].as_f64().expect("a number");
+    assert!(seconds(&broken) > seconds(&intact) + 0.5);
+    assert_eq!(checks(&broken)["violations"][0]["invariant"], "work_conserving");
+
+    // without --check it is only reported
+    let reported = place.run(&["run", "rt-app w.json", "--machine", "4c", "--policy", "own"], "cc");
+    assert_eq!((reported.status, reported.stderr.as_str()), (0, ""));
+    assert!(reported.stdout.contains("\nnote      broken: work_conserving at "));
+}
+
 #[test]
 fn the_rule_acts_when_its_feature_is_on_and_nothing_else_changes() {
     let place = Place::new("own_policy_acts");

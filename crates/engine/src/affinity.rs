@@ -4,8 +4,20 @@ use crate::sim::{SimError, Simulation};
 use coreward_machine::CpuSet;
 use coreward_policy::CpuMask;
 
-fn contains(mask: &CpuMask, cpu: usize) -> bool {
+/// Is the CPU in the mask?
+#[inline]
+pub(crate) fn contains(mask: &CpuMask, cpu: usize) -> bool {
     mask.bits[cpu / 64] >> (cpu % 64) & 1 == 1
+}
+
+/// Is every CPU of `a` in `b`?
+pub(crate) fn is_subset(a: &CpuMask, b: &CpuMask) -> bool {
+    a.bits.iter().zip(b.bits).all(|(a, b)| a & !b == 0)
+}
+
+/// A set as the policy has it.
+pub(crate) fn mask(set: &CpuSet) -> CpuMask {
+    CpuMask { bits: *set.words() }
 }
 
 /// The CPUs that all tasks may use, then for each set of the workload those of it that a task may use.
@@ -13,7 +25,6 @@ fn contains(mask: &CpuMask, cpu: usize) -> bool {
 /// # Errors
 /// A set has none.
 pub(crate) fn masks(allowed: &CpuSet, sets: &[Vec<u32>]) -> Result<Vec<CpuMask>, SimError> {
-    let mask = |set: &CpuSet| CpuMask { bits: *set.words() };
     let mut masks = vec![mask(allowed)];
     for set in sets {
         let wanted: CpuSet = set.iter().map(|cpu| *cpu as usize).collect();

@@ -3,6 +3,7 @@
 use crate::contention::Lock;
 use crate::queue::NEVER;
 use crate::segment::{Segment, Work};
+use crate::sim::START_NS;
 use crate::timeline::Timeline;
 
 /// The activity of a CPU.
@@ -48,6 +49,8 @@ pub(crate) struct Cpu {
     pub(crate) tg_updated_at: u64,
     pub(crate) idle_state: usize,
     pub(crate) busy_since: u64,
+    /// When it last ran a task; it may have woken to balance since.
+    pub(crate) idle_since: u64,
     /// Other hardware threads of its core.
     pub(crate) siblings: Vec<usize>,
     pub(crate) active_siblings: u32,
@@ -79,6 +82,7 @@ impl Cpu {
             tg_updated_at: 0,
             idle_state: 0,
             busy_since: 0,
+            idle_since: START_NS,
             siblings,
             active_siblings: 0,
             rate,

@@ -1,5 +1,6 @@
 //! Idle CPUs: going idle, wakeup events, leaving idle.
 
+use crate::affinity::contains;
 use crate::cpu::Activity;
 use crate::queue::NEVER;
 use crate::segment::Work;
@@ -27,11 +28,12 @@ impl Simulation<'_> {
         rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
         let llc = rq.llc as usize;
         self.sys.llc[llc].nr_busy_cpus -= 1;
-        self.nohz_idle.bits[cpu / 64] |= 1 << (cpu % 64);
+        let takes_part = contains(&self.masks[0], cpu);
+        self.nohz_idle.bits[cpu / 64] |= u64::from(takes_part) << (cpu % 64);
         let due = self.sys.cpu[cpu].next_balance.max(self.now / self.tick_ns + 1);
         self.sys.nohz_next_balance = self.sys.nohz_next_balance.min(due);
         self.settle_conservation();
-        self.nr_idle += 1;
+        self.nr_idle += u64::from(takes_part);
         self.core_use_changed(cpu, false);
     }
 
@@ -75,7 +77,7 @@ impl Simulation<'_> {
         self.sys.llc[llc].nr_busy_cpus += 1;
         self.nohz_idle.bits[cpu / 64] &= !(1 << (cpu % 64));
         self.settle_conservation();
-        self.nr_idle -= 1;
+        self.nr_idle -= u64::from(contains(&self.masks[0], cpu));
         self.begin_segment(cpu, Activity::Waking, Work { work: 0, stall });
         self.core_use_changed(cpu, true);
     }

@@ -10,13 +10,15 @@
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
 //! `exec` what tasks do, `shared` and `sync` the objects by which they wait for each other,
 //! `wakeup`, `schedule`, `tick`, `idle` and `balance` the scheduler's paths, `load`
-//! its averages, `fair` and `timeline` its queues, whose discipline is the policy's,
+//! its averages, `checks` the invariants of every run, `change` hotplug and cpusets, `fair` and `timeline` its queues, whose discipline is the policy's,
 //! `channel`, `cache` and `contention` the physics.
 
 mod affinity;
 mod balance;
 mod cache;
+mod change;
 mod channel;
+mod checks;
 mod contention;
 mod counters;
 mod cpu;
@@ -40,6 +42,8 @@ mod timeline;
 mod trace;
 mod wakeup;
 
+pub use change::{Change, Kind};
+pub use checks::{Checks, Invariant, Violation};
 pub use exec::CHANNEL_LINES;
 pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};

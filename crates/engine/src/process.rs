@@ -2,7 +2,7 @@
 //! (`policy/track/process.h`) about processes, and the cost of a search for that cache.
 
 use crate::sim::Simulation;
-use coreward_machine::Machine;
+use coreward_machine::{CpuSet, Machine};
 use coreward_policy::layout::{MAX_CPUS, NONE};
 use coreward_policy::{Feature, Process, Runtime, System};
 
@@ -57,6 +57,16 @@ fn new_process(sys: &System, now: u64) -> Box<Process> {
 }
 
 impl Simulation<'_> {
+    /// CPUs other than these are gone: no process prefers their LLCs.
+    pub(crate) fn forget_cache_cpus(&mut self, online: &CpuSet) {
+        let Some(processes) = &mut self.processes else { return };
+        for process in processes.list.iter_mut().flatten() {
+            if usize::try_from(process.cache_cpu).is_ok_and(|cpu| !online.contains(cpu)) {
+                process.cache_cpu = -1;
+            }
+        }
+    }
+
     /// A new task joins its process, or is the first of one.
     pub(crate) fn sched_cache_fork(&mut self, task: u32) {
         let Some(processes) = &mut self.processes else { return };

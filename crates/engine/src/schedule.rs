@@ -115,10 +115,12 @@ impl Simulation<'_> {
         if t.state == State::Running {
             t.state = State::Queued;
             t.queued_at = self.now;
+            t.waits_since = self.now;
             self.set_waiting(true);
         }
         self.cpus[cpu].fair.put_prev(&self.sys, &mut self.tasks[prev as usize].se);
         self.cpus[cpu].curr = None;
+        self.cpus[cpu].idle_since = self.now;
     }
 
     fn set_next_task(&mut self, cpu: usize, next: u32) {

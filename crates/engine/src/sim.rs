@@ -1,8 +1,10 @@
 //! The state of a simulation and its event loop.
 
-use crate::affinity;
+use crate::affinity::{self, contains};
 use crate::cache::Caches;
+use crate::change::Changes;
 use crate::channel::Channel;
+use crate::checks::{Checks, Watch};
 use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::Counters;
 use crate::cpu::{Activity, Cpu};
@@ -73,6 +75,14 @@ pub enum SimError {
         /// Those that there are for the workload.
         allowed: String,
     },
+    /// The machine cannot change so.
+    #[error("{change}: {why}")]
+    Change {
+        /// The change.
+        change: String,
+        /// Why not.
+        why: String,
+    },
     /// All tasks wait for each other.
     #[error("the workload is stuck at {at_ns} ns: {waiting} tasks wait and nothing will wake them: {first}")]
     Deadlock {
@@ -112,6 +122,10 @@ pub struct Outcome {
     pub intervals: Vec<Interval>,
     /// The part that was not simulated; None without [`Simulation::with_skip`], or if no part was steady.
     pub skipped: Option<Skipped>,
+    /// The invariants of the whole run.
+    pub checks: Checks,
+    /// How many changes of the machine the run ended before.
+    pub changes_left: usize,
 }
 
 impl Outcome {
@@ -131,6 +145,8 @@ pub struct Simulation<'a> {
     pub(crate) processes: Option<Box<Processes>>,
     pub(crate) intervals: Intervals,
     pub(crate) skip: Skip,
+    pub(crate) watch: Watch,
+    pub(crate) changes: Changes<'a>,
     pub(crate) channels: Vec<Channel>,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
@@ -151,6 +167,8 @@ pub struct Simulation<'a> {
     pub(crate) swappers: Vec<PolicyTask>,
     /// The CPUs that all tasks may use, then those of the workload's sets.
     pub(crate) masks: Vec<CpuMask>,
+    /// When these last changed.
+    pub(crate) masks_since: u64,
     pub(crate) nohz_idle: CpuMask,
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(crate) tick_ns: u64,
@@ -215,6 +233,8 @@ impl<'a> Simulation<'a> {
             processes: Processes::new(&sys, machine),
             intervals: Intervals::none(sys.code()),
             skip: Skip::nothing(),
+            watch: Watch::new(nr_cpus),
+            changes: Changes::none(),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
             shared: Shared::new(&workload.shared, nr_cpus, machine.caches.line_bytes.max(1) as u32),
             stop: Stop::new(workload.limits),
@@ -233,6 +253,7 @@ impl<'a> Simulation<'a> {
             swappers: vec![PolicyTask::default(); nr_cpus],
             nohz_idle: masks[0],
             masks,
+            masks_since: START_NS,
             sleepers: BinaryHeap::new(),
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),
@@ -251,6 +272,8 @@ impl<'a> Simulation<'a> {
             smt_pct: machine.costs.smt_pct,
             sys,
         };
+        let partitions: Vec<CpuMask> = topology.partitions.iter().map(affinity::mask).collect();
+        sim.check_domains(&partitions);
         sim.stagger_balance();
         if settings.steady {
             sim.spread = sim.shuffled_cpus();
@@ -287,28 +310,44 @@ impl<'a> Simulation<'a> {
     /// The workload is stuck, or does not end within the limit.
     pub fn run(mut self) -> Result<Outcome, SimError> {
         while self.nr_live > 0 {
-            let (time, slot) = self.queue.next();
-            if time == NEVER {
-                let first = self.stuck_task();
-                return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live, first });
-            }
-            if time - START_NS + self.skip.skipped_ns() > self.limit_ns {
-                return Err(SimError::Limit { limit_ns: self.limit_ns });
-            }
-            if time >= self.intervals.ends_at() {
-                self.end_intervals(time);
-            }
-            if time >= self.skip.next_at {
-                self.observe(time);
-            }
-            self.now = time;
-            if slot == self.cpus.len() {
-                self.expire_sleepers();
-            } else {
-                self.cpu_event(slot);
-            }
+            self.step()?;
         }
         Ok(self.outcome())
+    }
+
+    /// Carries out the next event.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<(), SimError> {
+        let (mut time, slot) = self.queue.next();
+        if time == NEVER {
+            let first = self.stuck_task();
+            return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live, first });
+        }
+        if time - START_NS + self.skip.skipped_ns() > self.limit_ns {
+            return Err(SimError::Limit { limit_ns: self.limit_ns });
+        }
+        let changes = self.changes.next_at <= time;
+        if changes {
+            time = self.changes.next_at;
+        }
+        if time >= self.intervals.ends_at() {
+            self.end_intervals(time);
+        }
+        if time >= self.skip.next_at {
+            self.observe(time);
+        }
+        if time >= self.watch.next_at {
+            self.check_invariants(time);
+        }
+        self.now = time;
+        if changes {
+            self.change();
+        } else if slot == self.cpus.len() {
+            self.expire_sleepers();
+        } else {
+            self.cpu_event(slot);
+        }
+        Ok(())
     }
 
     fn cpu_event(&mut self, cpu: usize) {
@@ -359,6 +398,8 @@ impl<'a> Simulation<'a> {
             end_ns: self.now - START_NS,
             skipped: self.skip.skipped(),
             intervals: self.intervals.take(),
+            checks: self.watch.found,
+            changes_left: self.changes.left(),
         }
     }
 
@@ -594,8 +635,10 @@ impl<'a> Simulation<'a> {
             }
             self.sleepers.pop();
             self.counters.timers += 1;
-            // the timer fires on the CPU on which the task went to sleep
-            let cpu = self.tasks[task as usize].cpu();
+            // the timer fires on the CPU on which the task went to sleep, or where that one's timers have moved
+            let slept_on = self.tasks[task as usize].cpu();
+            let cpu =
+                if contains(&self.masks[0], slept_on) { slept_on } else { self.fallback_cpu(task, slept_on) };
             debug_assert_eq!(self.tasks[task as usize].state, State::Sleeping);
             self.timer_interrupt(cpu, task);
         }

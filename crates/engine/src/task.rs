@@ -74,6 +74,8 @@ pub(crate) struct Task {
     pub(crate) woken_by: Option<usize>,
     /// When it last began to wait on a runqueue.
     pub(crate) queued_at: u64,
+    /// When it began to wait for a CPU, on whatever runqueue.
+    pub(crate) waits_since: u64,
     pub(crate) residence: Residence,
     /// It has to search for the LLC that its process prefers.
     pub(crate) cache_work: bool,
@@ -134,6 +136,7 @@ impl Task {
             woken_at: None,
             woken_by: None,
             queued_at: 0,
+            waits_since: 0,
             residence: Residence::default(),
             cache_work: false,
             list_order: 0,

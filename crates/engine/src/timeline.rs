@@ -6,12 +6,14 @@ use coreward_policy::{Entity, FairRq, QueueDecision, System, Waiting};
 pub(crate) struct Timeline {
     pub(crate) rq: FairRq,
     waiting: Vec<Waiting>,
+    /// How often the last waiting entity has left.
+    pub(crate) emptied: u64,
 }
 
 impl Timeline {
     /// An empty queue.
     pub(crate) fn new(sys: &System) -> Timeline {
-        Timeline { rq: sys.fair_rq(), waiting: Vec::new() }
+        Timeline { rq: sys.fair_rq(), waiting: Vec::new(), emptied: 0 }
     }
 
     /// Does nothing wait?
@@ -111,6 +113,7 @@ impl Timeline {
         let at = self.waiting[from..].iter().position(|w| w.id == id);
         self.waiting.remove(from + at.expect("a waiting entity is found at its order"));
         self.rq.leftmost = self.waiting.first().map_or(self.rq.leftmost, |w| w.vruntime);
+        self.emptied += u64::from(self.waiting.is_empty());
     }
 }
 

@@ -1,5 +1,6 @@
 //! Waking tasks: choosing a CPU, queueing the task there, and notifying that CPU.
 
+use crate::affinity::contains;
 use crate::cpu::Activity;
 use crate::fair::Enqueue;
 use crate::queue::NEVER;
@@ -74,7 +75,8 @@ impl Simulation<'_> {
         let prev = self.tasks[task as usize].cpu();
         let c = &self.cpus[prev];
         let left = c.left_at.saturating_sub(self.local_now(cpu));
-        if c.leaving != Some(task) || prev == cpu {
+        let stays = contains(&self.masks[self.tasks[task as usize].allowed], prev);
+        if c.leaving != Some(task) || prev == cpu || !stays {
             return false;
         }
         if left > 0 && self.feature(Feature::TTWU_QUEUE_IDLE) && self.ttwu_queue_cond(prev, cpu) {
@@ -96,7 +98,8 @@ impl Simulation<'_> {
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
         let t = &self.tasks[task as usize];
         if t.allowed != 0 && t.policy.nr_cpus_allowed == 1 {
-            return prev; // the kernel asks no policy where a task goes that is pinned to its CPU
+            // the kernel asks no policy where a task goes that is pinned to its CPU
+            return if contains(&self.masks[t.allowed], prev) { prev } else { self.fallback_cpu(task, prev) };
         }
         self.note_cache_cpu(task);
         let random = if self.tasks.len() == 1 { 0 } else { self.random(u32::MAX) };
@@ -132,7 +135,13 @@ impl Simulation<'_> {
         let scan_ns = u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns;
         self.sys.update_avg_scan_cost(&d, scan_ns);
         self.charge_stall(cpu, scan_ns);
-        d.cpu as usize
+        // the policy may go by what the CPU that it slept on was like, which may be gone
+        let chosen = d.cpu as usize;
+        if contains(&self.masks[self.tasks[task as usize].allowed], chosen) {
+            chosen
+        } else {
+            self.fallback_cpu(task, prev)
+        }
     }
 
     /// The counters of ttwu_stat(): for a remote CPU on the lowest domain that spans it.
@@ -250,7 +259,10 @@ impl Simulation<'_> {
         self.task_fork(task, cpu);
         let target = match self.spread.len() {
             0 => self.select_task_rq(task, cpu, cpu, WF_FORK),
-            n => self.spread[task as usize % n],
+            n => match self.spread[task as usize % n] {
+                cpu if contains(&self.masks[0], cpu) => cpu,
+                gone => self.fallback_cpu(task, gone),
+            },
         };
         self.set_task_cpu(task, target, cpu);
         self.trace_waking(task, cpu, target, true);
@@ -306,6 +318,9 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
         t.queued_at = self.now;
+        if why != Enqueue::Migration {
+            t.waits_since = self.now;
+        }
         self.touch(task);
         self.set_waiting(true);
     }
@@ -316,6 +331,7 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;
         t.queued_at = self.now;
+        t.waits_since = self.now;
         self.cpus[cpu].fair.requeue_delayed(&self.sys, &mut t.se);
         self.set_waiting(true);
     }

@@ -236,6 +236,33 @@ proptest! {
     }
 
     #[test]
+    fn mixtures_end_while_cpus_come_and_go(
+        machine in machines(),
+        w in mixture(),
+        profile in 0usize..Profile::ALL.len(),
+        changes in prop::collection::vec((0u32..60, 0usize..3, any::<[u8; 4]>()), 1..8),
+        seed in any::<u64>(),
+    ) {
+        let s = on(&machine, w, profile, seed);
+        let nr_cpus = s.machine.nr_cpus();
+        // CPU 0 stays
+        let change = |(ms, kind, cpus): &(u32, usize, [u8; 4])| {
+            let cpus: Vec<String> = cpus.iter().map(|cpu| (usize::from(*cpu) % nr_cpus).max(nr_cpus.min(2) - 1).to_string()).collect();
+            let cpus = cpus.join(",");
+            match kind {
+                0 => format!("{ms}ms offline {cpus}"),
+                1 => format!("{ms}ms online {cpus}"),
+                _ => format!("{ms}ms cpus 0,{cpus}"),
+            }
+        };
+        let changes: Vec<String> = changes.iter().map(change).filter(|_| nr_cpus > 1).collect();
+        let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+        let r = s.run_changed(&changes).map_err(|error| TestCaseError::fail(format!("{changes:?}: {error}")))?;
+        check(&r, nr_cpus).map_err(|what| TestCaseError::fail(format!("{changes:?}: {what}")))?;
+        prop_assert_eq!(&r.outcome.checks.violations, &[], "{:?}", changes);
+    }
+
+    #[test]
     fn nobody_waits_long_beside_an_idle_cpu_of_the_same_cache(
         cores in 1usize..=8, w in mixture(), profile in 0usize..Profile::ALL.len(), seed in any::<u64>()
     ) {

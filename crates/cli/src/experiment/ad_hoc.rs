@@ -58,6 +58,7 @@ impl Experiment {
             machine: named(options.machine, "--machine"),
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
             time_limit_s: TIME_LIMIT_S,
+            events: Vec::new(),
             headline: Vec::new(),
             baseline,
             variants,

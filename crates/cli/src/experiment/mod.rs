@@ -15,6 +15,7 @@ mod source;
 
 use std::path::Path;
 
+use coreward_engine::Change;
 use coreward_metrics::{Metric, Published};
 use coreward_workload::Scale;
 
@@ -45,6 +46,7 @@ pub struct Experiment {
     pub(crate) machine: Named,
     pub(crate) task_group_depth: u32,
     pub(crate) time_limit_s: u64,
+    pub(crate) events: Vec<Change>,
     pub(crate) headline: Vec<Metric>,
     pub(crate) baseline: Side,
     pub(crate) variants: Vec<Side>,

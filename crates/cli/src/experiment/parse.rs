@@ -41,6 +41,10 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     let ablations = raw.ablation.iter().map(ablation).collect::<Parsed<_>>()?;
     let time_limit_s =
         source.number("time_limit", raw.time_limit.as_ref(), MAX_TIME_LIMIT_S, TIME_LIMIT_S)?;
+    let event = |event: &Spanned<String>| {
+        event.get_ref().parse().map_err(|what: String| source.at(event, "events", &what))
+    };
+    let events = raw.events.iter().map(event).collect::<Parsed<_>>()?;
     let published = source.published(&mut raw)?;
     let cases = source.cases(&mut raw)?;
     Ok(Experiment {
@@ -53,6 +57,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         family: raw.family,
         task_group_depth,
         time_limit_s,
+        events,
         headline: raw.headline,
         baseline,
         variants,

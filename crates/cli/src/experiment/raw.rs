@@ -51,6 +51,11 @@ pub(super) struct RawExperiment {
     #[serde(default)]
     #[schemars(schema_with = "schema::time_limit")]
     pub(super) time_limit: Option<Spanned<i64>>,
+    /// Changes of the machine in the middle of each run, like "1.5s offline 2-3", "2s online 2-3" and "1s cpus 0-1", which
+    /// are from then on the CPUs of the workload's cpuset; default: none.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub(super) events: Vec<Spanned<String>>,
     /// The metrics that the verdict is about, the most important one first; all others are exploratory. Default: the
     /// benchmark's result and cpu_migrations.
     #[serde(default)]

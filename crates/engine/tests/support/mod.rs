@@ -2,7 +2,7 @@
 //! machines whose costs are all zero but those under test, and tiny workloads.
 #![allow(dead_code)] // each test crate uses its part
 
-use coreward_engine::{Leaving, NoTrace, Outcome, Settings, SimError, Simulation, Trace};
+use coreward_engine::{Change, Leaving, NoTrace, Outcome, Settings, SimError, Simulation, Trace};
 use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
@@ -212,6 +212,18 @@ impl Setup {
     pub(crate) fn run_on(&self, topology: &Topology) -> Result<Run, SimError> {
         let mut log = Log::default();
         let sim = Simulation::new(&self.machine, topology, &self.workload, &self.settings, &mut log)?;
+        let outcome = sim.run()?;
+        Ok(Run { outcome, events: log.0 })
+    }
+
+    /// With changes of the machine, as `1.5s offline 3`.
+    pub(crate) fn run_changed(&self, changes: &[&str]) -> Result<Run, SimError> {
+        let options = DomainOptions::default();
+        let topology = Topology::build(&self.machine, &options).unwrap();
+        let changes: Vec<Change> = changes.iter().map(|text| text.parse().unwrap()).collect();
+        let mut log = Log::default();
+        let sim = Simulation::new(&self.machine, &topology, &self.workload, &self.settings, &mut log)?
+            .with_changes(&self.machine, &options, &[], &self.settings.policy, &changes)?;
         let outcome = sim.run()?;
         Ok(Run { outcome, events: log.0 })
     }

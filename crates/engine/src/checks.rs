@@ -1,0 +1,550 @@
+//! Invariants of every run: what no scheduler may do, whatever the policy.
+//!
+//! They are looked at every few milliseconds of simulated time, so they cost next to nothing. The times that they find
+//! are therefore those at the looks, not exact maxima.
+
+use std::fmt;
+
+use coreward_policy::CpuMask;
+
+use crate::affinity::{contains, is_subset};
+use crate::cpu::Cpu;
+use crate::sim::{START_NS, Simulation};
+use crate::task::{State, Task};
+
+/// Simulated time between two looks, ns: the tick of a kernel with 250 Hz.
+const LOOK_NS: u64 = 4_000_000;
+/// Of how many looks one adds up the tasks of all queues.
+const SUMS_EVERY: u32 = 16;
+/// What an idle CPU may take to notice a task in any case, in ns: a tick to notice it, one to act, and the time that a
+/// task counts as cache hot.
+const NOTICE_NS: u64 = 20_000_000;
+/// And for each CPU of its partition: domains are balanced every 1 to 2 ms for each of their CPUs, and a cache-hot task
+/// moves after a few attempts (`sd->cache_nice_tries`).
+const BALANCE_NS: u64 = 10_000_000;
+/// The same for a misfit, for which an attempt is enough.
+const MISFIT_NS: u64 = 4_000_000;
+/// The longest wait in a queue of two equal tasks that is not called starvation, in ns.
+const STARVED_NS: u64 = 1_000_000_000;
+/// The longest turn of a task, in ns: `latency_ns` of CFS on 8 CPUs.
+const TURN_NS: u64 = 24_000_000;
+
+/// What has to hold in every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invariant {
+    /// No CPU stays idle while a task waits that may run there, on a CPU that is no bigger. Balancing does not ensure
+    /// that while tasks are bound to some of the CPUs.
+    WorkConserving,
+    /// No CPU stays idle while a smaller one runs a task that is too big for it, under the same condition.
+    Misfit,
+    /// Every waiting task gets a CPU.
+    Starvation,
+    /// The sums of a runqueue are those of its tasks.
+    Sums,
+    /// Sched domains contain each other, their groups cover them, and the highest covers the partition.
+    Domains,
+}
+
+impl Invariant {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Invariant::WorkConserving => "work_conserving",
+            Invariant::Misfit => "misfit",
+            Invariant::Starvation => "starvation",
+            Invariant::Sums => "sums",
+            Invariant::Domains => "domains",
+        }
+    }
+}
+
+/// The first case in which an invariant did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub invariant: Invariant,
+    /// When, in simulated ns.
+    pub at_ns: u64,
+    /// What was found.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {} s: {}", self.invariant.name(), Seconds(self.at_ns), self.what)
+    }
+}
+
+/// The invariants of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// The longest time that a CPU was idle while tasks that may run there waited on another one, in ns.
+    pub idle_beside_waiting_ns: u64,
+    /// The longest time that a CPU was idle while a smaller one ran the same misfit task, in ns.
+    pub idle_beside_misfit_ns: u64,
+    /// The longest wait of a task for a CPU, in ns.
+    pub waiting_ns: u64,
+    /// The first violation of each invariant.
+    pub violations: Vec<Violation>,
+}
+
+/// What is remembered between two looks.
+pub(crate) struct Watch {
+    /// When the next look is due.
+    pub(crate) next_at: u64,
+    looks: u32,
+    /// When the last look found a task that is bound to some of the CPUs.
+    bound_at: u64,
+    /// For each CPU who waits there.
+    crowds: Vec<Vec<Crowd>>,
+    /// For each CPU the misfit task that it runs, and since when.
+    misfits: Vec<Option<(u32, u64)>>,
+    pub(crate) found: Checks,
+}
+
+impl Watch {
+    pub(crate) fn new(nr_cpus: usize) -> Watch {
+        let (crowds, misfits) = (vec![Vec::new(); nr_cpus], vec![None; nr_cpus]);
+        Watch { next_at: START_NS, looks: 0, bound_at: 0, crowds, misfits, found: Checks::default() }
+    }
+}
+
+struct Seconds(u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6}", self.0 as f64 / 1e9)
+    }
+}
+
+/// Tasks wait in a queue that may use the same CPUs.
+#[derive(Clone, Copy)]
+struct Crowd {
+    allowed: usize,
+    /// One of them.
+    task: u32,
+    /// The queue has not been empty since this look...
+    since: u64,
+    /// ...for which this is the evidence, see [`Timeline::emptied`](crate::timeline::Timeline::emptied).
+    emptied: u64,
+}
+
+/// What the tasks of a queue add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    tasks: u64,
+    delayed: u64,
+    sched_idle: u64,
+    weight: u64,
+    util_est: u64,
+}
+
+impl Simulation<'_> {
+    /// Looks at the state as it has been until `now`, the time of the next event.
+    #[cold]
+    pub(crate) fn check_invariants(&mut self, now: u64) {
+        self.watch.next_at = now + LOOK_NS;
+        if self.has_bound_tasks() {
+            self.watch.bound_at = now;
+        }
+        if self.nr_idle > 0 && self.nr_waiting > 0 {
+            self.check_waiting(now);
+        } else {
+            self.watch.crowds.iter_mut().for_each(Vec::clear);
+        }
+        if self.sys.asym_present != 0 {
+            self.check_misfits(now);
+        }
+        if self.watch.looks % SUMS_EVERY == 0 {
+            self.check_tasks(now);
+        }
+        self.watch.looks += 1;
+    }
+
+    /// Notes the first violation of an invariant.
+    pub(crate) fn violated(&mut self, invariant: Invariant, now: u64, what: impl FnOnce() -> String) {
+        if self.watch.found.violations.iter().all(|seen| seen.invariant != invariant) {
+            let violation = Violation { invariant, at_ns: now - START_NS, what: what() };
+            self.watch.found.violations.push(violation);
+        }
+    }
+
+    /// The idle CPUs that take part in balancing, with the time since which they are idle.
+    fn idle_cpus(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let idle = |(cpu, c): (usize, &Cpu)| {
+            let takes_part = self.sys.cpu[cpu].nr_sd > 0 && contains(&self.masks[0], cpu);
+            let idle = c.curr.is_none() && c.fair.is_empty() && c.wakelist.is_empty();
+            (takes_part && idle).then_some((cpu, c.idle_since))
+        };
+        self.cpus.iter().enumerate().filter_map(idle)
+    }
+
+    fn check_waiting(&mut self, now: u64) {
+        for on in 0..self.cpus.len() {
+            let crowds = self.crowds(on, now);
+            let capacity = self.sys.cpu[on].capacity_orig;
+            for Crowd { allowed, task, since, .. } in &crowds {
+                // misfits apart, a bigger CPU's task need not come to a smaller one: it may not fit there
+                let mask = &self.masks[*allowed];
+                let may = |cpu: usize| contains(mask, cpu) && self.sys.cpu[cpu].capacity_orig >= capacity;
+                let idlest = self.idle_cpus().filter(|(cpu, _)| may(*cpu)).min_by_key(|(_, since)| *since);
+                let Some((cpu, idle_since)) = idlest else { continue };
+                let cpus = self.balanced_cpus(cpu);
+                let bound = NOTICE_NS + BALANCE_NS * cpus;
+                let since = idle_since.max(*since).max(self.masks_since);
+                let lasted = now - since;
+                self.watch.found.idle_beside_waiting_ns = self.watch.found.idle_beside_waiting_ns.max(lasted);
+                if now - since.max(self.watch.bound_at) > bound {
+                    let pid = self.tasks[*task as usize].policy.pid;
+                    self.violated(Invariant::WorkConserving, now, || {
+                        format!(
+                            "CPU {cpu} has been idle for {} s while tasks that may run there wait on CPU {on}, now \
+                             task {pid} (allowed with {cpus} CPUs: {} s)",
+                            Seconds(lasted),
+                            Seconds(bound)
+                        )
+                    });
+                }
+            }
+            self.watch.crowds[on] = crowds;
+        }
+    }
+
+    /// May some living task use only some of the workload's CPUs, or the workload only some of those that are balanced?
+    fn has_bound_tasks(&self) -> bool {
+        let all = &self.masks[0];
+        let balanced = |cpu: usize| -> Option<CpuMask> {
+            let top = self.sys.cpu_sd[cpu][..self.sys.cpu[cpu].nr_sd as usize].last()?;
+            Some(self.sys.domain[top.domain as usize].span)
+        };
+        let first = (0..self.cpus.len()).find(|cpu| contains(all, *cpu));
+        if first.and_then(balanced).is_some_and(|span| span.bits != all.bits) {
+            return true;
+        }
+        let bound = |t: &Task| t.state != State::Dead && self.masks[t.allowed].bits != all.bits;
+        self.masks.len() > 1 && self.tasks.iter().any(bound)
+    }
+
+    /// The capacity of the biggest CPU in the group of `cpu`, as `from` sees it when it balances the lowest domain of both.
+    fn group_capacity(&self, from: usize, cpu: usize) -> u64 {
+        let sds = &self.sys.cpu_sd[from][..self.sys.cpu[from].nr_sd as usize];
+        let domains = sds.iter().map(|sd| &self.sys.domain[sd.domain as usize]);
+        let Some(domain) = domains.into_iter().find(|domain| contains(&domain.span, cpu)) else {
+            return u64::MAX >> 11;
+        };
+        let groups = domain.first_group as usize..(domain.first_group + domain.nr_groups) as usize;
+        let group = self.sys.group[groups].iter().find(|group| contains(&group.span, cpu));
+        group.map_or(0, |group| u64::from(group.max_capacity))
+    }
+
+    /// Who waits on a CPU, one task for each mask of allowed CPUs, and since when tasks have waited there all the time.
+    fn crowds(&mut self, cpu: usize, now: u64) -> Vec<Crowd> {
+        let before = std::mem::take(&mut self.watch.crowds[cpu]);
+        let mut crowds: Vec<Crowd> = Vec::new();
+        let queue = &self.cpus[cpu].fair;
+        let emptied = queue.emptied;
+        for task in queue.tasks().filter(|_| contains(&self.masks[0], cpu)) {
+            let t = &self.tasks[task as usize];
+            let allowed = t.allowed;
+            if t.state == State::Queued && crowds.iter().all(|crowd| crowd.allowed != allowed) {
+                let same = before.iter().find(|crowd| crowd.allowed == allowed && crowd.emptied == emptied);
+                let since = same.map_or(now, |crowd| crowd.since);
+                crowds.push(Crowd { allowed, task, since, emptied });
+            }
+        }
+        crowds
+    }
+
+    fn check_misfits(&mut self, now: u64) {
+        for cpu in 0..self.cpus.len() {
+            let misfit = self.sys.cpu[cpu].misfit_task_load != 0;
+            let Some(task) = self.cpus[cpu].curr.filter(|_| misfit) else {
+                self.watch.misfits[cpu] = None;
+                continue;
+            };
+            let since = match self.watch.misfits[cpu] {
+                Some((same, since)) if same == task => since,
+                _ => now,
+            };
+            self.watch.misfits[cpu] = Some((task, since));
+            let mask = &self.masks[self.tasks[task as usize].allowed];
+            let small = u64::from(self.sys.cpu[cpu].capacity_orig);
+            // a CPU whose core is busy may be no faster; capacity_greater() asks for 5 % more, also than the biggest CPU
+            // of the misfit's group
+            let helps = |other: usize| {
+                let big = u64::from(self.sys.cpu[other].capacity_orig);
+                let is_big = big * 1024 > small * 1078 && big * 1024 > self.group_capacity(other, cpu) * 1078;
+                contains(mask, other) && self.cpus[other].active_siblings == 0 && is_big
+            };
+            let idlest = self.idle_cpus().filter(|(other, _)| helps(*other)).min_by_key(|(_, since)| *since);
+            let Some((big, idle_since)) = idlest else { continue };
+            let cpus = self.balanced_cpus(big);
+            let bound = NOTICE_NS + MISFIT_NS * cpus;
+            let since = since.max(idle_since).max(self.masks_since);
+            let lasted = now - since;
+            self.watch.found.idle_beside_misfit_ns = self.watch.found.idle_beside_misfit_ns.max(lasted);
+            if now - since.max(self.watch.bound_at) > bound {
+                let pid = self.tasks[task as usize].policy.pid;
+                self.violated(Invariant::Misfit, now, || {
+                    format!(
+                        "CPU {big} has been idle for {} s while the smaller CPU {cpu} runs task {pid}, which is too \
+                         big for it (allowed with {cpus} CPUs: {} s)",
+                        Seconds(lasted),
+                        Seconds(bound)
+                    )
+                });
+            }
+        }
+    }
+
+    /// Adds up the tasks of all queues, and looks for one that waits for ever.
+    fn check_tasks(&mut self, now: u64) {
+        let mut sums = vec![Sums::default(); self.cpus.len()];
+        for i in 0..self.tasks.len() {
+            let t = &self.tasks[i];
+            let q = &t.policy.queued;
+            if let Ok(cpu) = usize::try_from(q.cpu) {
+                let sum = &mut sums[cpu];
+                sum.tasks += 1;
+                sum.delayed += u64::from(t.is_delayed());
+                sum.sched_idle += u64::from(q.sched_idle);
+                sum.weight += u64::from(q.weight);
+                sum.util_est += u64::from(q.util_est);
+            }
+            let since = match t.state {
+                State::Queued => t.waits_since,
+                State::Waking => t.woken_at.unwrap_or(now),
+                State::Running | State::Sleeping | State::Dead => continue,
+            };
+            let lasted = now.saturating_sub(since);
+            self.watch.found.waiting_ns = self.watch.found.waiting_ns.max(lasted);
+            let all = self.sys.cpu[t.cpu()].load_weight;
+            // a light task among heavy ones has few turns
+            let bound = STARVED_NS + TURN_NS * all / u64::from(t.policy.weight.max(1));
+            if lasted > bound {
+                let (pid, on) = (t.policy.pid, t.cpu());
+                self.violated(Invariant::Starvation, now, || {
+                    let (lasted, bound) = (Seconds(lasted), Seconds(bound));
+                    format!(
+                        "task {pid} has waited on CPU {on} for {lasted} s (allowed at its weight: {bound} s)"
+                    )
+                });
+            }
+        }
+        for (cpu, expected) in sums.into_iter().enumerate() {
+            let (rq, c) = (&self.sys.cpu[cpu], &self.cpus[cpu]);
+            let noted = Sums {
+                tasks: u64::from(rq.nr_running),
+                delayed: u64::from(rq.cfs_nr_delayed),
+                sched_idle: u64::from(rq.idle_nr_running),
+                weight: rq.load_weight,
+                util_est: u64::from(rq.avg.util_est),
+            };
+            let queued = c.fair.tasks().count() as u64 + u64::from(c.curr.is_some());
+            let same = noted == expected && queued == expected.tasks && rq.cfs_nr_running == rq.nr_running;
+            if !same {
+                self.violated(Invariant::Sums, now, || {
+                    format!("the runqueue of CPU {cpu} notes {noted:?}, its tasks are {expected:?}, {queued} in its queue")
+                });
+            }
+        }
+    }
+
+    /// Looks at the sched domains, which have just been built.
+    pub(crate) fn check_domains(&mut self, partitions: &[CpuMask]) {
+        if let Err(what) = self.domains_cover(partitions) {
+            self.violated(Invariant::Domains, self.now, || what);
+        }
+    }
+
+    fn domains_cover(&self, partitions: &[CpuMask]) -> Result<(), String> {
+        let sys = &self.sys;
+        let mut covered = vec![false; sys.domain.len()];
+        for partition in partitions {
+            for cpu in (0..self.cpus.len()).filter(|cpu| contains(partition, *cpu)) {
+                let mut below = CpuMask { bits: [0; _] };
+                below.bits[cpu / 64] |= 1 << (cpu % 64);
+                for sd in &sys.cpu_sd[cpu][..sys.cpu[cpu].nr_sd as usize] {
+                    let domain = &sys.domain[sd.domain as usize];
+                    if !is_subset(&below, &domain.span) {
+                        return Err(format!("a domain of CPU {cpu} is not contained in the next one"));
+                    }
+                    let first = domain.first_group as usize;
+                    let groups = &sys.group[first..first + domain.nr_groups as usize];
+                    let mut all = CpuMask { bits: [0; _] };
+                    if !std::mem::replace(&mut covered[sd.domain as usize], true) {
+                        groups.iter().for_each(|group| {
+                            all.bits.iter_mut().zip(group.span.bits).for_each(|(all, bits)| *all |= bits);
+                        });
+                        if all.bits != domain.span.bits {
+                            return Err(format!("the groups of a domain of CPU {cpu} do not cover it"));
+                        }
+                    }
+                    if !contains(&sys.group[sd.local_group as usize].span, cpu) {
+                        return Err(format!("CPU {cpu} is not in its own group of a domain"));
+                    }
+                    below = domain.span;
+                }
+                if below.bits != partition.bits {
+                    return Err(format!("the domains of CPU {cpu} do not span its partition"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of CPUs among which tasks are balanced with a CPU, whether the workload may use them or not.
+    fn balanced_cpus(&self, cpu: usize) -> u64 {
+        let levels = self.sys.cpu[cpu].nr_sd as usize;
+        let top = self.sys.cpu_sd[cpu][..levels].last();
+        top.map_or(1, |top| u64::from(self.sys.domain[top.domain as usize].weight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoTrace, Settings};
+    use coreward_machine::{DomainOptions, Machine, Topology};
+    use coreward_policy::layout::SD_BALANCE_NEWIDLE;
+    use coreward_policy::{PolicySettings, Profile};
+    use coreward_workload::{Scale, rt_app};
+
+    const BIG_LITTLE: &str = "[[llc]]\ncpus = \"0-1\"\n[capacity]\n\"0\" = 300\n";
+
+    /// The threads of one task, which may use CPU 0 at first and all from 100 ms on.
+    fn released(instances: u32) -> String {
+        format!(
+            "{{\"tasks\": {{\"t\": {{\"instance\": {instances}, \"loop\": 1, \"phases\": {{
+                \"held\": {{\"cpus\": [0], \"loop\": 1, \"runtime\": 100000}},
+                \"free\": {{\"cpus\": [0, 1, 2, 3], \"loop\": 1, \"run\": 2000000}}}}}}}}}}"
+        )
+    }
+
+    /// What is found in a run to which something is done before each event.
+    fn found(machine: &str, workload: &str, mut tamper: impl FnMut(&mut Simulation)) -> Checks {
+        let machine = if machine.contains('\n') {
+            Machine::from_toml_str("test.toml", machine).unwrap()
+        } else {
+            Machine::load(machine).unwrap()
+        };
+        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+        let workload = rt_app::from_text("test.json", workload, Scale::FULL).unwrap();
+        let settings = Settings {
+            policy: PolicySettings::new(Profile::DEFAULT),
+            seed: 1,
+            task_group_depth: 0,
+            steady: false,
+            limit_ns: u64::MAX >> 12,
+        };
+        let mut trace = NoTrace;
+        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
+        while sim.nr_live > 0 {
+            tamper(&mut sim);
+            sim.step().unwrap();
+        }
+        sim.watch.found
+    }
+
+    fn broken(checks: &Checks) -> Vec<Invariant> {
+        checks.violations.iter().map(|violation| violation.invariant).collect()
+    }
+
+    /// Nothing is ever balanced.
+    fn unbalanced(sim: &mut Simulation) {
+        for cpu in 0..sim.cpus.len() {
+            for level in 0..sim.sys.cpu[cpu].nr_sd as usize {
+                let sd = &mut sim.sys.cpu_sd[cpu][level];
+                sd.last_balance = u64::MAX / 2;
+                let domain = sd.domain as usize;
+                sim.sys.domain[domain].flags &= !SD_BALANCE_NEWIDLE;
+            }
+        }
+    }
+
+    #[test]
+    fn tasks_that_are_never_pulled_break_work_conservation() {
+        let intact = found("4c", &released(3), |_| ());
+        assert_eq!(broken(&intact), []);
+        assert!(intact.idle_beside_waiting_ns < NOTICE_NS, "{intact:?}");
+        let stuck = found("4c", &released(3), unbalanced);
+        assert_eq!(broken(&stuck), [Invariant::WorkConserving], "{stuck:?}");
+        assert!(stuck.idle_beside_waiting_ns > 1_000_000_000, "{stuck:?}");
+        assert!(stuck.violations[0].to_string().contains("wait on CPU 0, now task "), "{stuck:?}");
+    }
+
+    #[test]
+    fn a_misfit_that_is_never_pulled_is_found() {
+        let intact = found(BIG_LITTLE, &released(1), |_| ());
+        assert_eq!(broken(&intact), []);
+        let stuck = found(BIG_LITTLE, &released(1), unbalanced);
+        assert_eq!(broken(&stuck), [Invariant::Misfit]);
+        assert!(
+            stuck.idle_beside_misfit_ns > intact.idle_beside_misfit_ns + 1_000_000_000,
+            "{intact:?} {stuck:?}"
+        );
+        assert!(stuck.violations[0].what.starts_with("CPU 1 has been idle for "), "{stuck:?}");
+    }
+
+    #[test]
+    fn a_task_that_is_never_charged_starves_the_others() {
+        let intact = found("1c", &released(2), |_| ());
+        assert_eq!(broken(&intact), []);
+        assert!((1..100_000_000).contains(&intact.waiting_ns), "{intact:?}");
+        let mut free = None;
+        let starved = found("1c", &released(2), |sim| {
+            let curr = &mut sim.cpus[0].fair.rq.curr;
+            if curr.id == 1 {
+                curr.vruntime = *free.get_or_insert(curr.vruntime);
+            }
+        });
+        assert_eq!(broken(&starved), [Invariant::Starvation]);
+        assert!(starved.violations[0].what.starts_with("task 3 has waited on CPU 0 for "), "{starved:?}");
+    }
+
+    #[test]
+    fn a_sum_that_is_not_that_of_the_tasks_is_found() {
+        let tampers: [fn(&mut Simulation); 5] = [
+            |sim| sim.sys.cpu[0].load_weight += 1,
+            |sim| sim.sys.cpu[0].cfs_nr_running += 1,
+            |sim| sim.sys.cpu[0].idle_nr_running += 1,
+            |sim| sim.sys.cpu[0].cfs_nr_delayed += 1,
+            |sim| sim.sys.cpu[0].avg.util_est += 1,
+        ];
+        for tamper in tampers {
+            let mut left = 1;
+            let checks = found("2c", &released(3), |sim| {
+                if left > 0 && sim.now > START_NS + 1_000_000_000 {
+                    left -= 1;
+                    tamper(sim);
+                }
+            });
+            assert!(broken(&checks).contains(&Invariant::Sums), "{checks:?}");
+        }
+    }
+
+    #[test]
+    fn domains_that_do_not_cover_are_found() {
+        let tampers: [(fn(&mut Simulation), &str); 4] = [
+            (|_| (), ""),
+            (|sim| sim.sys.cpu[3].nr_sd -= 1, "do not span its partition"),
+            (|sim| sim.sys.group[0].span.bits[0] = 0, "do not cover it"),
+            (|sim| sim.sys.cpu_sd[0][0].local_group += 1, "is not in its own group"),
+        ];
+        for (tamper, what) in tampers {
+            let mut first = true;
+            let checks = found("2n2c", &released(1), |sim| {
+                if std::mem::take(&mut first) {
+                    tamper(sim);
+                    sim.check_domains(&[sim.masks[0]]);
+                }
+            });
+            match checks.violations.as_slice() {
+                [] => assert_eq!(what, ""),
+                [violation, ..] => {
+                    assert!(!what.is_empty() && violation.what.contains(what), "{violation:?}")
+                }
+            }
+        }
+    }
+}
