@@ -42,8 +42,10 @@ share=$((seconds / $(echo "$targets" | wc -w)))
 for target in $targets; do
 	echo "fuzz: $target, $share s"
 	mkdir -p "corpus/$target"
+	dict=
+	[ ! -f "dictionaries/$target.dict" ] || dict="-dict=dictionaries/$target.dict"
 	# shellcheck disable=SC2046,SC2086 # options and directories are words
 	cargo fuzz run $build "$target" "corpus/$target" $(seeds "$target") -- \
 		-max_total_time="$share" -timeout=10 -report_slow_units=1 -rss_limit_mb=512 -max_len=65536 \
-		-dict="dictionaries/$target.dict" -print_final_stats=1 -verbosity=0
+		$dict -print_final_stats=1 -verbosity=0
 done

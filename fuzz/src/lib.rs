@@ -1,5 +1,7 @@
 //! The common part of the fuzz targets: the properties of every machine that a reader accepts.
 
+pub mod structure;
+
 use coreward_machine::{
     CpuSet, DomainOptions, KernelStyle, Machine, RelaxSemantics, Topology, render_domains,
     render_schedstat_masks, render_topology,
