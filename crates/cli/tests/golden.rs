@@ -124,6 +124,7 @@ fn a_run_reports_what_was_run() {
         "seed",
         "scale",
         "metrics",
+        "checks",
         "reasons",
         "notes",
     ];
