@@ -45,6 +45,7 @@ _MEANWHILE = {
     "set-feature": ("coreward-live set SIS_UTIL=2", "allowed are 0 and 1", 2),
     "get-name": ("coreward-live get no_such", "no_such", 2),
     "get-nobody": (f"{_NOBODY} coreward-live get", "only root", 1),
+    "set-nobody": (f"{_NOBODY} coreward-live set SIS_UTIL=0", "only root", 1),
 }
 ABSENT = (_LIVE, "no sched_ext", 1)
 """On a kernel without sched_ext."""
@@ -60,7 +61,7 @@ SCRIPT = f"""{schedulers.PROLOGUE}
 refuse() {{ name=refused.$1; shift; "$@" >/out/$name 2>&1; echo $? >>/out/$name; }}
 hide() {{ mount -t tmpfs none $1; at=$1; shift; "$@"; status=$?; umount $at; return $status; }}
 started() {{ timeout 120 sh -c 'until grep -q "$0" /out/loader; do sleep 0.1; done' "schedules CPUs $1$"; }}
-metrics() {{ wget -q -O /out/metrics.$1 http://127.0.0.1:9100/metrics; }}
+metrics() {{ rm /run/m.prom; until [ -e /run/m.prom ]; do sleep 0.1; done; cp /run/m.prom /out/metrics.$1; }}
 count() {{ metrics $1; cat /proc/schedstat >/out/schedstat.$1; }}
 cpu() {{ echo $2 >/sys/devices/system/cpu/cpu$1/online; }}
 load() {{ hackbench --pipe --groups 1 --fds 4 --datasize 16384 --loops {LOOPS} >/dev/null; }}
@@ -69,7 +70,7 @@ ext() {{ exec perl -e '$zero = pack("i", 0); syscall(144, 0, 7, $zero) == 0 or d
 spin() {{ exec "$@" sh -c 'while :; do :; done'; }}
 live() {{
 	scx_start /usr/bin/setpriv --bounding-set -all,+bpf,+perfmon --no-new-privs \\
-		coreward-live live --metrics 9100 "$@" || exit 1
+		coreward-live live --metrics /run/m.prom --metrics-interval 1 "$@" || exit 1
 }}
 echo 1 >/proc/sys/kernel/sched_schedstats
 {_refuse(_BEFORE)}
@@ -109,8 +110,8 @@ echo D >/proc/sysrq-trigger
 sleep 0.1
 cat /sys/kernel/tracing/trace >/out/dump
 kill $first $second
-wget -q -O /out/other http://127.0.0.1:9100/ || echo refused >/out/other
 scx_stop
+{{ [ -e /run/m.prom ] && echo there || echo removed; }} >/out/afterwards
 scx_state >>/out/states
 
 live --partial
@@ -159,7 +160,7 @@ def _states(files: Files) -> list[str]:
 
 
 def _metrics(text: str) -> Counter[str]:
-    """OpenMetrics text: each family's sum, and each CPU's switches."""
+    """Prometheus' text: each family's sum, and each CPU's switches."""
     sums: Counter[str] = Counter()
     for name, labels, value in re.findall(r"^(coreward_\w+_(?:total|count))(\{.*\})? (\d+)$", text, re.MULTILINE):
         sums[name] += int(value)
@@ -283,12 +284,12 @@ def _partial(files: Files) -> list[str]:
 
 
 def _rest(files: Files) -> list[str]:
-    """What is served, and what --stats prints."""
+    """What --metrics and --stats write."""
     found = []
-    if not files["metrics.4"].endswith("# EOF\n"):
+    if not re.search(r"^coreward_wakeup_latency_seconds_count \d+\n\Z", files["metrics.4"], re.MULTILINE):
         found.append("the metrics do not end")
-    if files["other"] != "refused\n":
-        found.append("another path than /metrics is served")
+    if files["afterwards"] != "removed\n":
+        found.append("the file of metrics is still there when the scheduler has ended")
     lines = re.findall(r"^placed (\d+), ", files["loader"], re.MULTILINE)
     # also from before the start anew to after it
     if not lines or any(int(placed) > 1e6 for placed in lines):
@@ -298,7 +299,7 @@ def _rest(files: Files) -> list[str]:
 
 _NAMES = (
     *(f"refused.{name}" for name in (*_BEFORE, *_MEANWHILE)),
-    *("states", "idle", "busy", "settings", "setting", "classes", "table", "dump", "other", "loader"),
+    *("states", "idle", "busy", "settings", "setting", "classes", "table", "dump", "afterwards", "loader"),
     *(f"metrics.{n}" for n in range(5)),
     *(f"schedstat.{n}" for n in range(2)),
 )

@@ -5,6 +5,7 @@
 mod shadow;
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use clap::Args;
 use coreward_input::within;
@@ -36,9 +37,14 @@ pub struct Live {
     /// Print a line of counters at this interval, in seconds [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = within(1u64..=86_400))]
     pub stats: Option<u64>,
-    /// Serve the counters as OpenMetrics on http://127.0.0.1:PORT/metrics [default: not]
-    #[arg(long, value_name = "PORT", value_parser = within(1u16..=u16::MAX))]
-    pub metrics: Option<u16>,
+    /// Write the counters to a file in the format of Prometheus, for the textfile collector of node_exporter. It is
+    /// replaced as a whole each time, and removed at the end [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+    /// How often that file is written, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = within(1u64..=86_400),
+          requires = "metrics")]
+    pub metrics_interval: u64,
     /// Print the output of the kernel's verifier [default: only if it refuses a program]
     #[arg(long)]
     pub verbose: bool,

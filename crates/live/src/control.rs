@@ -6,7 +6,7 @@ use anyhow::Result;
 use coreward_live_args::{Get, Set};
 
 use crate::policy::WrongArgument;
-use crate::stats;
+use crate::{setting, socket, stats};
 
 /// Sends a request to the running scheduler.
 fn ask(args: &[(&str, &str)]) -> Result<BTreeMap<String, i64>> {
@@ -47,7 +47,7 @@ pub(crate) fn get(args: &Get) -> Result<()> {
 /// No scheduler runs, or it has no such setting, or that cannot have the value.
 pub(crate) fn set(args: &Set) -> Result<()> {
     for assignment in &args.settings {
-        ask(&[("name", &assignment.name), ("value", &assignment.value.to_string())])?;
+        setting::request(&socket::settings_path(), &assignment.name, assignment.value)?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! `coreward live`: loads the scheduler, and stays until it is told to stop or the kernel ejects it.
 
-use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
@@ -15,12 +15,14 @@ use libbpf_rs::OpenObject;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 
 use crate::machine::LiveMachine;
+use crate::metrics::MetricsFile;
 use crate::running::Running;
+use crate::setting::Asked;
 use crate::skel::live::LiveSkelBuilder;
 use crate::skel::live::types::live_stats;
 use crate::socket::{self, Server};
 use crate::stats::{self, Request, Response};
-use crate::{kernel, metrics, policy};
+use crate::{kernel, policy};
 
 /// How often it checks whether it has to end.
 const POLL: Duration = Duration::from_millis(100);
@@ -42,15 +44,15 @@ pub(crate) fn run(args: &Live) -> Result<()> {
     let lock = socket::lock(Path::new(socket::DIRECTORY))?;
     // reports wrong settings before anything is served
     policy::system(&LiveMachine::load()?, &settings, profile)?;
-    let metrics = args.metrics.map(metrics::bind).transpose()?;
+    let every = Duration::from_secs(args.metrics_interval);
+    let mut metrics = args.metrics.as_deref().map(|path| MetricsFile::create(path, every)).transpose()?;
 
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);
     ctrlc::set_handler(move || end.store(true, Ordering::Relaxed)).context("cannot wait for signals")?;
     let server = lock.serve()?;
-    if let Some(server) = metrics {
-        thread::spawn(move || metrics::serve(&server));
-    }
+    let settings_asked = lock.serve_settings()?;
+    let served = Served { statistics: &server, settings: &settings_asked };
     let mut interval = args.stats.map(Duration::from_secs);
     let mut counted = Vec::new();
     loop {
@@ -59,7 +61,8 @@ pub(crate) fn run(args: &Live) -> Result<()> {
                 thread::spawn(move || stats::monitor(interval));
             }
         };
-        let exit = schedule(args, &mut settings, profile, &mut counted, &server, &ended, begun)?;
+        let exit =
+            schedule(args, &mut settings, profile, &mut counted, &served, metrics.as_mut(), &ended, begun)?;
         if ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -69,6 +72,12 @@ pub(crate) fn run(args: &Live) -> Result<()> {
     }
 }
 
+/// What others may ask of the scheduler.
+struct Served<'a> {
+    statistics: &'a Server,
+    settings: &'a Receiver<Asked>,
+}
+
 /// Loads the scheduler for the online CPUs, and answers requests until it ends. The counters
 /// continue from `counted`.
 fn schedule(
@@ -76,7 +85,8 @@ fn schedule(
     settings: &mut PolicySettings,
     profile: Profile,
     counted: &mut Vec<live_stats>,
-    server: &Server,
+    served: &Served,
+    mut metrics: Option<&mut MetricsFile>,
     ended: &AtomicBool,
     begun: impl FnOnce(),
 ) -> Result<UserExitInfo> {
@@ -108,12 +118,21 @@ fn schedule(
     let link = scx_ops_attach!(skel, live_ops)?;
     println!("coreward schedules CPUs {}", live.online);
     begun();
-    let (answer, ask) = server.channels();
+    let (answer, ask) = served.statistics.channels();
     while !ended.load(Ordering::Relaxed) && !uei_exited!(&skel, uei) {
-        let Ok(request) = ask.recv_timeout(POLL) else { continue };
+        let request = ask.recv_timeout(POLL);
         let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
-        let response = respond(&mut Running::new(bss, &live, settings, profile), request);
-        answer.send(response).context("the statistics are not served any more")?;
+        let mut running = Running::new(bss, &live, settings, profile);
+        if let Some(file) = &mut metrics {
+            file.update(|| running.metrics());
+        }
+        for asked in served.settings.try_iter() {
+            let refused = running.set(&asked.name, asked.value).err().map(|error| format!("{error:#}"));
+            asked.answer(refused);
+        }
+        if let Ok(request) = request {
+            answer.send(respond(&mut running, request)).context("the statistics are not served any more")?;
+        }
     }
     drop(link);
     *counted = skel.maps.bss_data.as_ref().context("the programs have no data")?.stats.to_vec();
@@ -124,7 +143,6 @@ fn respond(running: &mut Running, request: Request) -> Response {
     let done = match request {
         Request::Metrics => return Response::Metrics(Box::new(running.metrics())),
         Request::Get(name) => running.get(name.as_deref()).map_err(anyhow::Error::from),
-        Request::Set(name, value) => running.set(&name, value).map(|()| BTreeMap::new()),
     };
     done.map_or_else(|error| Response::Refused(format!("{error:#}")), Response::Settings)
 }

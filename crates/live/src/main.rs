@@ -10,6 +10,7 @@ mod metrics;
 mod parity;
 mod policy;
 mod running;
+mod setting;
 mod shadow;
 mod socket;
 mod stats;

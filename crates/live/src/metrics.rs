@@ -1,151 +1,155 @@
-//! `coreward live --metrics PORT`: the counters since the start, in the text format of
-//! OpenMetrics 1.0, for monitoring agents on this machine.
+//! `coreward live --metrics FILE`: the counters since the start, in the text format of Prometheus, for the textfile
+//! collector of node_exporter.
 
-use std::fmt;
-use std::net::Ipv4Addr;
+use std::fmt::{self, Display, Write as _};
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
-use tiny_http::{Header, Method, Request, Response, Server};
+use anyhow::{Context, Result, bail};
 
-use crate::stats::{self, COUNTERS, FAMILIES, FIRST_LATENCY_NS, Metrics};
+use crate::stats::{COUNTERS, FAMILIES, FIRST_LATENCY_NS, Metrics};
 
-/// `Content-Type` of an answer, as the specification of OpenMetrics 1.0 gives it.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Takes the port, on the loopback interface only.
-///
-/// # Errors
-/// It is taken, or not for this user.
-pub(crate) fn bind(port: u16) -> Result<Server> {
-    Server::http((Ipv4Addr::LOCALHOST, port))
-        .map_err(|error| anyhow!("cannot serve metrics on {}:{port}: {error}", Ipv4Addr::LOCALHOST))
+/// A file that is written again and again, always as a whole. It is removed when the scheduler ends.
+pub(crate) struct MetricsFile {
+    path: PathBuf,
+    every: Duration,
+    due: Instant,
+    /// The last attempt failed, which has been reported.
+    failing: bool,
 }
 
-/// Answers until the process ends.
-pub(crate) fn serve(server: &Server) {
-    for request in server.incoming_requests() {
-        let response = respond(&request);
-        // the client may have gone
-        let _ = request.respond(response);
-    }
-}
-
-fn respond(request: &Request) -> Response<std::io::Cursor<Vec<u8>>> {
-    if request.url() != "/metrics" {
-        return Response::from_string("only /metrics is served\n").with_status_code(404);
-    }
-    if *request.method() != Method::Get {
-        return Response::from_string("only GET is answered\n")
-            .with_status_code(405)
-            .with_header(header("Allow", "GET"));
-    }
-    match since_start().and_then(|metrics| encode(metrics).map_err(anyhow::Error::from)) {
-        Ok(text) => Response::from_string(text).with_header(header("Content-Type", CONTENT_TYPE)),
-        Err(error) => Response::from_string(format!("{error:#}\n")).with_status_code(503),
-    }
-}
-
-fn header(name: &str, value: &str) -> Header {
-    Header::from_bytes(name, value).expect("ASCII")
-}
-
-/// The first answer on a new connection holds the counters since the start.
-fn since_start() -> Result<Metrics> {
-    stats::connect()?.request("stats", Vec::new())
-}
-
-fn encode(metrics: Metrics) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("coreward");
-    registry.register_collector(Box::new(Scrape(metrics)));
-    let mut out = String::new();
-    text::encode(&mut out, &registry)?;
-    Ok(out)
-}
-
-/// One scrape's metrics.
-#[derive(Debug)]
-struct Scrape(Metrics);
-
-/// A value, and the labels that distinguish it from others of its family.
-type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
-
-impl Collector for Scrape {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let m = &self.0;
-        let reasons = m.reasons.iter().map(|(name, r)| ([("reason", name.clone())], r.placements));
-        let cpus = || {
-            m.cpus.iter().map(|(name, cpu)| {
-                let labels =
-                    [("cpu", name.clone()), ("llc", cpu.llc.to_string()), ("node", cpu.node.to_string())];
-                (labels, cpu)
-            })
-        };
-        let e = &mut encoder;
-
-        counters(e, "placements", "Tasks that were placed, by reason", reasons)?;
-        for (family, label, help) in FAMILIES {
-            let own = COUNTERS.iter().filter(|c| c.family == *family);
-            if label.is_empty() {
-                counter(e, family, help, own.map(|c| (c.get)(m)).sum())?;
-            } else {
-                counters(e, family, help, own.map(|c| ([(*label, c.value.to_owned())], (c.get)(m))))?;
-            }
+impl MetricsFile {
+    /// Writes for the first time what has been counted so far: nothing. So a path that cannot be written is known before
+    /// the scheduler starts.
+    ///
+    /// # Errors
+    /// There is something else than a file, or none can be written.
+    pub(crate) fn create(path: &Path, every: Duration) -> Result<MetricsFile> {
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            bail!("--metrics: {} is no regular file", path.display());
         }
-        let switches = cpus().map(|(labels, cpu)| (labels, cpu.switches));
-        counters(e, "switches", "Tasks that a CPU switched to", switches)?;
-        let running = cpus().map(|(labels, cpu)| (labels, cpu.nr_running as f64));
-        gauges(e, "runnable_tasks", "Tasks that run on a CPU or wait for it", running)?;
-        let capacity = cpus().map(|(labels, cpu)| (labels, cpu.capacity as f64 / 1024.0));
-        gauges(e, "cpu_capacity_ratio", "Capacity, 1 is that of the biggest CPU", capacity)?;
-        let util = cpus().map(|(labels, cpu)| (labels, cpu.util as f64 / 1024.0));
-        gauges(e, "cpu_utilization_ratio", "Average utilisation, on the same scale", util)?;
-        let name = "wakeup_latency";
-        let what = "Time from a wakeup until the task runs";
-        latencies(e.encode_descriptor(name, what, Some(&Unit::Seconds), MetricType::Histogram)?, m)
+        let file = MetricsFile { path: path.to_owned(), every, due: Instant::now(), failing: false };
+        file.write(&Metrics::default())?;
+        Ok(file)
+    }
+
+    /// Writes the counters if it is time. A failure is reported once, and the next attempt is made in its time: the
+    /// scheduler goes on.
+    pub(crate) fn update(&mut self, metrics: impl FnOnce() -> Metrics) {
+        if Instant::now() < self.due {
+            return;
+        }
+        self.due = Instant::now() + self.every;
+        let result = self.write(&metrics());
+        if let Some(error) = result.as_ref().err().filter(|_| !self.failing) {
+            eprintln!("coreward: {error:#}; it will be tried again");
+        }
+        self.failing = result.is_err();
+    }
+
+    fn write(&self, metrics: &Metrics) -> Result<()> {
+        let cannot = || format!("--metrics: cannot write {}", self.path.display());
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut file = tempfile::Builder::new()
+            .prefix(".coreward-metrics-")
+            .tempfile_in(parent.unwrap_or(Path::new(".")))
+            .with_context(cannot)?;
+        file.write_all(text(metrics).as_bytes()).with_context(cannot)?;
+        // whoever collects it need not be root
+        file.as_file().set_permissions(Permissions::from_mode(0o644)).with_context(cannot)?;
+        file.persist(&self.path).with_context(cannot)?;
+        Ok(())
     }
 }
 
-fn counter(e: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
-    let mut family = e.encode_descriptor(name, help, None, MetricType::Counter)?;
-    family.encode_counter::<NoLabelSet, _, u64>(&value, None)
+impl Drop for MetricsFile {
+    fn drop(&mut self) {
+        // it may be gone already, with its directory
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
-fn counters<const N: usize>(
-    e: &mut DescriptorEncoder<'_>,
+/// All metrics.
+fn text(metrics: &Metrics) -> String {
+    let mut out = String::new();
+    write(&mut out, metrics).expect("a string can be written");
+    out
+}
+
+fn write(out: &mut String, m: &Metrics) -> fmt::Result {
+    let reasons = m.reasons.iter().map(|(name, reason)| ([("reason", name.clone())], reason.placements));
+    let cpus = || {
+        m.cpus.iter().map(|(name, cpu)| {
+            let labels =
+                [("cpu", name.clone()), ("llc", cpu.llc.to_string()), ("node", cpu.node.to_string())];
+            (labels, cpu)
+        })
+    };
+    family(out, "placements_total", "counter", "Tasks that were placed, by reason", reasons)?;
+    for (name, label, help) in FAMILIES {
+        let own = COUNTERS.iter().filter(|counter| counter.family == *name);
+        let name = format!("{name}_total");
+        if label.is_empty() {
+            let sum: u64 = own.map(|counter| (counter.get)(m)).sum();
+            family(out, &name, "counter", help, [([], sum)])?;
+        } else {
+            let values = own.map(|counter| ([(*label, counter.value.to_owned())], (counter.get)(m)));
+            family(out, &name, "counter", help, values)?;
+        }
+    }
+    let switches = cpus().map(|(labels, cpu)| (labels, cpu.switches));
+    family(out, "switches_total", "counter", "Tasks that a CPU switched to", switches)?;
+    let running = cpus().map(|(labels, cpu)| (labels, cpu.nr_running));
+    family(out, "runnable_tasks", "gauge", "Tasks that run on a CPU or wait for it", running)?;
+    let capacity = cpus().map(|(labels, cpu)| (labels, cpu.capacity as f64 / 1024.0));
+    family(out, "cpu_capacity_ratio", "gauge", "Capacity, 1 is that of the biggest CPU", capacity)?;
+    let util = cpus().map(|(labels, cpu)| (labels, cpu.util as f64 / 1024.0));
+    family(out, "cpu_utilization_ratio", "gauge", "Average utilisation, on the same scale", util)?;
+    latencies(out, m)
+}
+
+/// A metric of all its labels' values.
+fn family<const N: usize, T: Display>(
+    out: &mut String,
     name: &str,
+    kind: &str,
     help: &str,
-    values: impl Iterator<Item = Labelled<N, u64>>,
+    samples: impl IntoIterator<Item = ([(&'static str, String); N], T)>,
 ) -> fmt::Result {
-    let mut family = e.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, value) in values {
-        family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+    head(out, name, kind, help)?;
+    for (labels, value) in samples {
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        writeln!(out, "coreward_{name}{labels} {value}")?;
     }
     Ok(())
 }
 
-fn gauges<const N: usize>(
-    e: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl Iterator<Item = Labelled<N, f64>>,
-) -> fmt::Result {
-    let mut family = e.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, value) in values {
-        family.encode_family(&labels)?.encode_gauge(&value)?;
-    }
-    Ok(())
+fn head(out: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
+    writeln!(out, "# HELP coreward_{name} {help}\n# TYPE coreward_{name} {kind}")
 }
 
-fn latencies(mut family: MetricEncoder<'_>, m: &Metrics) -> fmt::Result {
-    let last = m.latencies.len().saturating_sub(1);
-    let ends = (0..last).map(|i| (FIRST_LATENCY_NS << i) as f64 / 1e9).chain([f64::INFINITY]);
-    let buckets: Vec<_> = ends.zip(m.latencies.iter().copied()).collect();
-    let count = m.latencies.iter().sum();
-    family.encode_histogram::<NoLabelSet>(m.waited_ns as f64 / 1e9, count, &buckets, None)
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn latencies(out: &mut String, m: &Metrics) -> fmt::Result {
+    let name = "wakeup_latency_seconds";
+    head(out, name, "histogram", "Time from a wakeup until the task runs")?;
+    let mut below = 0;
+    for (i, n) in m.latencies.iter().enumerate() {
+        below += n;
+        if i + 1 < m.latencies.len() {
+            let end = (FIRST_LATENCY_NS << i) as f64 / 1e9;
+            writeln!(out, "coreward_{name}_bucket{{le=\"{end}\"}} {below}")?;
+        }
+    }
+    writeln!(out, "coreward_{name}_bucket{{le=\"+Inf\"}} {below}")?;
+    writeln!(out, "coreward_{name}_sum {}\ncoreward_{name}_count {below}", m.waited_ns as f64 / 1e9)
 }
 
 #[cfg(test)]
@@ -153,56 +157,53 @@ mod tests {
     use super::*;
     use crate::stats::{CpuMetrics, ReasonMetrics};
 
-    const GOLDEN: &str = r#"# HELP coreward_placements Tasks that were placed, by reason
-# TYPE coreward_placements counter
+    const GOLDEN: &str = r#"# HELP coreward_placements_total Tasks that were placed, by reason
+# TYPE coreward_placements_total counter
 coreward_placements_total{reason="IDLE_CPU"} 4
-# HELP coreward_cpus_scanned CPUs whose state was read by scans for placements
-# TYPE coreward_cpus_scanned counter
+# HELP coreward_cpus_scanned_total CPUs whose state was read by scans for placements
+# TYPE coreward_cpus_scanned_total counter
 coreward_cpus_scanned_total 7
-# HELP coreward_direct_dispatches Tasks dispatched directly to a CPU
-# TYPE coreward_direct_dispatches counter
+# HELP coreward_direct_dispatches_total Tasks dispatched directly to a CPU
+# TYPE coreward_direct_dispatches_total counter
 coreward_direct_dispatches_total 0
-# HELP coreward_enqueues Tasks queued to wait for a CPU
-# TYPE coreward_enqueues counter
+# HELP coreward_enqueues_total Tasks queued to wait for a CPU
+# TYPE coreward_enqueues_total counter
 coreward_enqueues_total 0
-# HELP coreward_preemptions Tasks that made the CPU reschedule when they were queued
-# TYPE coreward_preemptions counter
+# HELP coreward_preemptions_total Tasks that made the CPU reschedule when they were queued
+# TYPE coreward_preemptions_total counter
 coreward_preemptions_total 0
-# HELP coreward_pulled_tasks Tasks moved by balancing; newidle: by CPUs that ran out of work
-# TYPE coreward_pulled_tasks counter
+# HELP coreward_pulled_tasks_total Tasks moved by balancing; newidle: by CPUs that ran out of work
+# TYPE coreward_pulled_tasks_total counter
 coreward_pulled_tasks_total{by="newidle"} 0
 coreward_pulled_tasks_total{by="balance"} 0
-# HELP coreward_migrations Tasks that ran on another CPU than before, by distance
-# TYPE coreward_migrations counter
+# HELP coreward_migrations_total Tasks that ran on another CPU than before, by distance
+# TYPE coreward_migrations_total counter
 coreward_migrations_total{distance="core"} 0
 coreward_migrations_total{distance="llc"} 5
 coreward_migrations_total{distance="node"} 0
 coreward_migrations_total{distance="across"} 0
-# HELP coreward_switches Tasks that a CPU switched to
-# TYPE coreward_switches counter
+# HELP coreward_switches_total Tasks that a CPU switched to
+# TYPE coreward_switches_total counter
 coreward_switches_total{cpu="0",llc="2",node="1"} 9
 # HELP coreward_runnable_tasks Tasks that run on a CPU or wait for it
 # TYPE coreward_runnable_tasks gauge
-coreward_runnable_tasks{cpu="0",llc="2",node="1"} 3.0
+coreward_runnable_tasks{cpu="0",llc="2",node="1"} 3
 # HELP coreward_cpu_capacity_ratio Capacity, 1 is that of the biggest CPU
 # TYPE coreward_cpu_capacity_ratio gauge
-coreward_cpu_capacity_ratio{cpu="0",llc="2",node="1"} 1.0
+coreward_cpu_capacity_ratio{cpu="0",llc="2",node="1"} 1
 # HELP coreward_cpu_utilization_ratio Average utilisation, on the same scale
 # TYPE coreward_cpu_utilization_ratio gauge
 coreward_cpu_utilization_ratio{cpu="0",llc="2",node="1"} 0.5
 # HELP coreward_wakeup_latency_seconds Time from a wakeup until the task runs
 # TYPE coreward_wakeup_latency_seconds histogram
-# UNIT coreward_wakeup_latency_seconds seconds
-coreward_wakeup_latency_seconds_sum 1.5
-coreward_wakeup_latency_seconds_count 6
 coreward_wakeup_latency_seconds_bucket{le="0.000001024"} 1
 coreward_wakeup_latency_seconds_bucket{le="0.000002048"} 3
 coreward_wakeup_latency_seconds_bucket{le="+Inf"} 6
-# EOF
+coreward_wakeup_latency_seconds_sum 1.5
+coreward_wakeup_latency_seconds_count 6
 "#;
 
-    #[test]
-    fn the_text_is_openmetrics() {
+    fn counted() -> Metrics {
         let cpu = CpuMetrics {
             node: 1,
             llc: 2,
@@ -212,7 +213,7 @@ coreward_wakeup_latency_seconds_bucket{le="+Inf"} 6
             switches: 9,
             ..Default::default()
         };
-        let metrics = Metrics {
+        Metrics {
             reasons: [("IDLE_CPU".to_owned(), ReasonMetrics { placements: 4 })].into(),
             cpus_scanned: 7,
             migrations_llc: 5,
@@ -220,29 +221,56 @@ coreward_wakeup_latency_seconds_bucket{le="+Inf"} 6
             waited_ns: 1_500_000_000,
             cpus: [("0".to_owned(), cpu)].into(),
             ..Default::default()
-        };
-        let text = encode(metrics).unwrap();
-        assert_eq!(text, GOLDEN, "{text}");
+        }
     }
 
     #[test]
-    fn only_get_of_metrics_is_answered_and_only_on_loopback() {
-        use std::io::{Read, Write};
-        let server = bind(0).unwrap();
-        let address = server.server_addr().to_ip().unwrap();
-        assert!(address.ip().is_loopback());
-        std::thread::spawn(move || serve(&server));
-        let ask = |line: &str| {
-            let mut stream = std::net::TcpStream::connect(address).unwrap();
-            write!(stream, "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer.split(' ').nth(1).unwrap().to_owned()
-        };
-        assert_eq!(ask("GET /"), "404");
-        assert_eq!(ask("GET /metrics/x"), "404");
-        assert_eq!(ask("POST /metrics"), "405");
-        let taken = bind(address.port()).err().expect("the port is taken").to_string();
-        assert!(taken.starts_with("cannot serve metrics on 127.0.0.1:"), "{taken}");
+    fn the_text_is_that_of_prometheus() {
+        let text = text(&counted());
+        assert_eq!(text, GOLDEN, "{text}");
+        assert_eq!(escaped("a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
+    }
+
+    #[test]
+    fn the_file_is_replaced_when_it_is_due_and_removed_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("coreward.prom");
+        fs::write(&path, "of an earlier run").unwrap();
+        let mut file = MetricsFile::create(&path, Duration::from_secs(3600)).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().starts_with("# HELP"));
+        file.update(counted);
+        assert_eq!(fs::read_to_string(&path).unwrap(), GOLDEN);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        file.update(|| panic!("it is not due"));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+        drop(file);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let refused =
+            |path: &Path| MetricsFile::create(path, Duration::ZERO).err().expect("it is no file").to_string();
+        assert!(refused(directory.path()).ends_with("is no regular file"));
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        assert!(refused(&link).ends_with("is no regular file"));
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(refused(&directory.path().join("none/m.prom")).starts_with("--metrics: cannot write"));
+    }
+
+    #[test]
+    fn a_failure_later_on_ends_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("below");
+        fs::create_dir(&below).unwrap();
+        let mut file = MetricsFile::create(&below.join("m.prom"), Duration::ZERO).unwrap();
+        fs::remove_dir_all(&below).unwrap();
+        file.update(counted);
+        assert!(file.failing);
+        fs::create_dir(&below).unwrap();
+        file.update(counted);
+        assert!(!file.failing && below.join("m.prom").exists());
     }
 }

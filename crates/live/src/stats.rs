@@ -62,7 +62,7 @@ pub(crate) struct CpuMetrics {
     pub(crate) pulled: u64,
 }
 
-/// A counter of OpenMetrics.
+/// A counter of the file of metrics.
 pub(crate) struct Counter {
     pub(crate) family: &'static str,
     /// Of the family's label.
@@ -189,7 +189,6 @@ pub(crate) fn connect() -> Result<StatsClient> {
 pub(crate) enum Request {
     Metrics,
     Get(Option<String>),
-    Set(String, i64),
 }
 
 /// What it answers.
@@ -218,15 +217,15 @@ fn top() -> Ops {
     StatsOps { open, close: None }
 }
 
-/// Settings: the named one, or all; with a value, the named one is set.
+/// Settings: the named one, or all.
 fn settings() -> Ops {
     let open: Box<dyn StatsOpener<Request, Response>> = Box::new(|_| {
         let read: Box<dyn StatsReader<Request, Response>> = Box::new(|args, (ask, answer)| {
             let name = args.get("name").cloned();
-            ask.send(match (name, args.get("value")) {
-                (Some(name), Some(value)) => Request::Set(name, value.parse()?),
-                (name, _) => Request::Get(name),
-            })?;
+            if args.contains_key("value") {
+                return Err(anyhow!("settings are changed with `coreward set`"));
+            }
+            ask.send(Request::Get(name))?;
             match answer.recv()? {
                 Response::Settings(settings) => Ok(serde_json::to_value(settings)?),
                 Response::Refused(why) => Err(anyhow!(why)),
