@@ -243,7 +243,7 @@ def _dump(files: Files) -> list[str]:
     """The dump while they do so: of the one that waits, the deadline is what the kernel sorts it by."""
     text = re.sub(r"^.*sched_ext_dump: ", "", files["dump"], flags=re.MULTILINE)
     found = []
-    if not re.search(r"^cpus=4 llcs=2 features=0x[0-9a-f]+ ", text, re.MULTILINE):
+    if not re.search(r"^cpus=4 llcs=2 features=0x[0-9a-f]+(?:,0x[0-9a-f]+)* ", text, re.MULTILINE):
         found.append("the dump does not tell of the machine")
     cpu = re.search(r"^CPU 3 .*?(?=^CPU |\Z)", text, re.MULTILINE | re.DOTALL)
     if not cpu:

@@ -2,7 +2,8 @@
 //! the tools of sched_ext's ecosystem can read them, too.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -173,7 +174,12 @@ const TIMEOUT_MS: u64 = 5000;
 /// # Errors
 /// No scheduler runs, or the user is not root.
 pub(crate) fn connect() -> Result<StatsClient> {
-    StatsClient::new().set_path(socket::path()).connect(Some(TIMEOUT_MS)).map_err(|error| {
+    connect_for(Some(TIMEOUT_MS))
+}
+
+/// The same, with another limit for answers.
+fn connect_for(timeout_ms: Option<u64>) -> Result<StatsClient> {
+    StatsClient::new().set_path(socket::path()).connect(timeout_ms).map_err(|error| {
         match error.downcast_ref::<io::Error>().map(io::Error::kind) {
             Some(ErrorKind::PermissionDenied) => {
                 anyhow!("only root may ask `coreward live`: run this as root")
@@ -247,13 +253,28 @@ pub(crate) fn server_data() -> StatsServerData<Request, Response> {
         .add_ops("settings", settings())
 }
 
-/// Prints a line each `interval` until standard output is closed.
+/// Prints a line each `interval` until standard output is closed or the scheduler ends.
+pub(crate) fn monitor(interval: Duration) {
+    // a scheduler that is loaded again, because a CPU has come online, answers only afterwards
+    let result =
+        connect_for(None).and_then(|mut client| print_each(&mut client, interval, &mut io::stdout()));
+    if let Err(error) = result
+        && error.downcast_ref::<io::Error>().map(io::Error::kind) != Some(ErrorKind::BrokenPipe)
+    {
+        eprintln!("--stats prints nothing more: {error:#}");
+    }
+}
+
+/// Writes a line each `interval`.
 ///
 /// # Errors
-/// Standard output cannot be written.
-pub(crate) fn monitor(interval: Duration) -> Result<()> {
-    let print = |metrics: Metrics| Ok(writeln!(std::io::stdout(), "{}", metrics.line())?);
-    scx_utils::monitor_stats::<Metrics>(&[], interval, || false, print)
+/// The scheduler does not answer, or nothing can be written.
+fn print_each(client: &mut StatsClient, interval: Duration, out: &mut impl io::Write) -> Result<()> {
+    loop {
+        let metrics: Metrics = client.request("stats", Vec::new())?;
+        writeln!(out, "{}", metrics.line())?;
+        thread::sleep(interval);
+    }
 }
 
 #[cfg(test)]
@@ -299,7 +320,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("coreward-stats-{}", std::process::id()));
         let server = StatsServer::new(server_data()).set_path(&path).launch().unwrap();
         let (answer, ask) = server.channels();
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             for placements in [5, 8] {
                 assert!(matches!(ask.recv().unwrap(), Request::Metrics));
                 let metrics = Metrics { placements, ..Metrics::default() };
@@ -320,6 +341,27 @@ mod tests {
                 }
             }
         }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn lines_are_printed_until_the_scheduler_ends() {
+        let path = std::env::temp_dir().join(format!("coreward-lines-{}", std::process::id()));
+        let server = StatsServer::new(server_data()).set_path(&path).launch().unwrap();
+        let (answer, ask) = server.channels();
+        thread::spawn(move || {
+            for placements in [5, 8] {
+                ask.recv().unwrap();
+                let metrics = Metrics { placements, ..Metrics::default() };
+                answer.send(Response::Metrics(Box::new(metrics))).unwrap();
+            }
+        });
+        let mut client = StatsClient::new().set_path(&path).connect(Some(TIMEOUT_MS)).unwrap();
+        let mut out = Vec::new();
+        print_each(&mut client, Duration::ZERO, &mut out).expect_err("nobody answers any more");
+        let lines: Vec<_> = out.split(|c| *c == b'\n').map(|line| String::from_utf8_lossy(line)).collect();
+        assert!(lines[0].starts_with("placed 5, ") && lines[1].starts_with("placed 3, "), "{lines:?}");
+        assert_eq!(lines[2..], [""]);
         std::fs::remove_file(path).unwrap();
     }
 
