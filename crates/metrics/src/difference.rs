@@ -1,11 +1,17 @@
 //! How far two sides of a comparison differ in a metric: a test, an interval, and what could have been found.
 
+use std::f64::consts::{FRAC_PI_4, SQRT_2};
+
 use special::Beta;
 
 use crate::registry::Better;
 
 /// The chance of finding a change of [`Difference::detectable_pct`].
 pub const POWER: f64 = 0.8;
+/// Larger changes are not worth naming.
+const LARGEST_PCT: f64 = 1000.0;
+/// Steps of the integral in [`Difference::chance_to_find`], for which twice as many give the same three digits.
+const STEPS: usize = 48;
 
 /// The means of two samples of at least two values each, and how well they are known.
 ///
@@ -20,25 +26,45 @@ pub struct Difference {
     base_error: f64,
     variant_error: f64,
     covariance: f64,
-    freedom: f64,
+    freedom: Freedom,
     /// The share of the ways to deal out the values that would set the means as far apart, if neither side varies.
     p_of_constants: f64,
+}
+
+/// How many degrees of freedom the error of the difference has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Freedom {
+    /// Of pairs.
+    Known(f64),
+    /// One less than the runs of the baseline and of the variant.
+    Welch(f64, f64),
+}
+
+impl Freedom {
+    /// For these squared standard errors of the two means.
+    fn of(self, base: f64, variant: f64) -> f64 {
+        match self {
+            Freedom::Known(freedom) => freedom,
+            // Welch-Satterthwaite, written with shares of the error so that tiny and huge variances keep their precision.
+            Freedom::Welch(base_freedom, variant_freedom) => {
+                let part = |own: f64, freedom: f64| (own / (base + variant)).powi(2) / freedom;
+                1.0 / (part(base, base_freedom) + part(variant, variant_freedom))
+            }
+        }
+    }
 }
 
 impl Difference {
     /// Of samples that have nothing in common; `None` if one has a single value.
     pub fn unpaired(base: &[f64], variant: &[f64]) -> Option<Difference> {
         let ((base_mean, base_error), (variant_mean, variant_error)) = (moments(base)?, moments(variant)?);
-        let error = base_error + variant_error;
-        // Welch-Satterthwaite, written with shares of the error so that tiny and huge variances keep their precision.
-        let part = |own: f64, n: usize| (own / error).powi(2) / (n - 1) as f64;
         Some(Difference {
             base: base_mean,
             variant: variant_mean,
             base_error,
             variant_error,
             covariance: 0.0,
-            freedom: 1.0 / (part(base_error, base.len()) + part(variant_error, variant.len())),
+            freedom: Freedom::Welch(base.len() as f64 - 1.0, variant.len() as f64 - 1.0),
             p_of_constants: 2.0 / ways_to_deal(base.len(), variant.len()),
         })
     }
@@ -55,7 +81,7 @@ impl Difference {
             base_error,
             variant_error,
             covariance: products / (n - 1.0) / n,
-            freedom: n - 1.0,
+            freedom: Freedom::Known(n - 1.0),
             // each pair can be turned round
             p_of_constants: 2.0 / 2.0_f64.powf(n),
         })
@@ -73,9 +99,7 @@ impl Difference {
             return if self.base == self.variant { 1.0 } else { self.p_of_constants.min(1.0) };
         }
         let t = (self.variant - self.base).abs() / error.sqrt();
-        // both tails of Student's t distribution, by the incomplete beta function (Abramowitz and Stegun 26.7.1, 26.5.27)
-        let (tails, half) = (self.freedom / 2.0, 0.5);
-        let p = (self.freedom / (self.freedom + t * t)).inc_beta(tails, half, tails.ln_beta(half));
+        let p = tails_of_student_t(t, self.freedom());
         if p.is_finite() { p.clamp(0.0, 1.0) } else { 1.0 }
     }
 
@@ -92,7 +116,7 @@ impl Difference {
         if self.error() == 0.0 || self.base <= 0.0 {
             return None;
         }
-        let t2 = student_t(alpha, self.freedom).powi(2);
+        let t2 = student_t(alpha, self.freedom()).powi(2);
         // (variant - ratio * base)² <= t² * its variance
         let a = self.base * self.base - t2 * self.base_error;
         let b = self.base * self.variant - t2 * self.covariance;
@@ -106,16 +130,67 @@ impl Difference {
         Some(if better == Better::Lower { (-high, -low) } else { (low, high) })
     }
 
-    /// The change, in percent of the baseline's mean, that a two-sided test of level `alpha` would have found with the
-    /// chance [`POWER`], had the runs been spread as they are; `None` if they are not spread at all, or from 0.
+    /// The change, in percent of the baseline's mean, that the next comparison of as many runs shows with the chance
+    /// [`POWER`], in a two-sided test of level `alpha`; `None` if these samples are not spread at all, or from 0, or too
+    /// much for any change below [`LARGEST_PCT`].
+    ///
+    /// The spread is assumed to grow with the mean, as it does where a change acts on all of a run. Falls, and rises
+    /// that leave the spread as it is, are found more often.
     pub fn detectable_pct(&self, alpha: f64) -> Option<f64> {
-        let error = self.error();
-        if error == 0.0 || self.base <= 0.0 {
+        if self.error() == 0.0 || self.base <= 0.0 {
             return None;
         }
-        // the chance to fall short is one-sided
-        let reach = student_t(alpha, self.freedom) + student_t(2.0 * (1.0 - POWER), self.freedom);
-        Some(reach * error.sqrt() / self.base * 100.0)
+        let (mut missed, mut found) = (0.0, LARGEST_PCT / 100.0);
+        if self.chance_to_find(found, alpha) < POWER {
+            return None;
+        }
+        while found - missed > 1e-4 * found {
+            let middle = (missed + found) / 2.0;
+            if self.chance_to_find(middle, alpha) < POWER {
+                missed = middle;
+            } else {
+                found = middle;
+            }
+        }
+        Some(found * 100.0)
+    }
+
+    /// The chance that the next comparison shows a rise by the share `rise` of the mean, with what is known of means and
+    /// spreads from this one.
+    ///
+    /// In units of the standard error, the next test passes if Z + k * S > t * S', where k is the rise as this comparison
+    /// sees it, and S and S' are the errors that the two comparisons estimate. To put 1 for S is to promise too much:
+    /// few runs do not know their spread, and an estimate that is too low misses more than one that is too high gains. The
+    /// squares of S and S' are independent and distributed as chi-square, so S = R * sin(a) and S' = R * cos(a), where the
+    /// angle has the density (sin(a) * cos(a))^(freedom - 1), and Z / R is Student's t with twice the degrees of freedom.
+    fn chance_to_find(&self, rise: f64, alpha: f64) -> f64 {
+        let growth = match self.freedom {
+            Freedom::Welch(..) => 1.0 + rise,
+            // most pairs are equal: what the change does to the others is not in proportion to them
+            Freedom::Known(_) => 1.0,
+        };
+        let variant_error = self.variant_error * growth * growth;
+        let error = self.base_error + variant_error - 2.0 * self.covariance * growth;
+        let freedom = self.freedom.of(self.base_error, variant_error);
+        let k = rise * self.base / error.sqrt();
+        // the baseline's mean, of which the rise is a share, is as uncertain
+        let scale = (1.0 + rise * rise * self.base_error / error).sqrt();
+        let t = student_t(alpha, freedom);
+        // eight standard deviations of the angle to either side
+        let width = (8.0 / (2.0 * freedom).sqrt()).min(FRAC_PI_4);
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for step in 0..STEPS {
+            let angle = FRAC_PI_4 + width * ((2 * step + 1) as f64 / STEPS as f64 - 1.0);
+            let (sin, cos) = angle.sin_cos();
+            let weight = (2.0 * sin * cos).powf(freedom - 1.0);
+            sum += weight * student_t_cdf(SQRT_2 * (k * sin - t * cos) / scale, 2.0 * freedom);
+            weights += weight;
+        }
+        sum / weights
+    }
+
+    fn freedom(&self) -> f64 {
+        self.freedom.of(self.base_error, self.variant_error)
     }
 
     /// Squared standard error of the difference.
@@ -143,6 +218,19 @@ fn ways_to_deal(a: usize, b: usize) -> f64 {
     (1..=a).map(|i| (b + i) as f64 / i as f64).product()
 }
 
+/// The chance that Student's t is at least as far from 0 in either direction, by the incomplete beta function
+/// (Abramowitz and Stegun 26.7.1, 26.5.27).
+fn tails_of_student_t(t: f64, freedom: f64) -> f64 {
+    let (tails, half) = (freedom / 2.0, 0.5);
+    (freedom / (freedom + t * t)).inc_beta(tails, half, tails.ln_beta(half))
+}
+
+/// The chance that Student's t is at most `t`.
+fn student_t_cdf(t: f64, freedom: f64) -> f64 {
+    let tail = tails_of_student_t(t, freedom) / 2.0;
+    if t < 0.0 { tail } else { 1.0 - tail }
+}
+
 /// The value that Student's t exceeds in either direction with probability `alpha` (Abramowitz and Stegun 26.5.27, solved
 /// for t).
 pub(crate) fn student_t(alpha: f64, freedom: f64) -> f64 {
@@ -153,7 +241,11 @@ pub(crate) fn student_t(alpha: f64, freedom: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use proptest::prelude::*;
+    use rand_core::{RngCore, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
 
     use super::*;
 
@@ -232,8 +324,48 @@ mod tests {
         close(low, -34.8414, 1e-3);
         close(high, 14.8414, 1e-3);
         assert_eq!(difference.interval_pct(Better::Lower, 0.05), Some((-high, -low)));
-        // a fifth of the tail beyond 1.06066 is missed: (4.30265 + 1.06066) * 0.57735 / 10
-        close(difference.detectable_pct(0.05).unwrap(), 30.9651, 1e-3);
+    }
+
+    /// Normal values of mean 100, by Box and Muller.
+    fn normal(rng: &mut Pcg64Mcg, std: f64, n: usize) -> Vec<f64> {
+        let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / 2.0_f64.powi(32);
+        let mut one = || (-2.0 * uniform().ln()).sqrt() * (TAU * uniform()).cos();
+        (0..n).map(|_| 100.0 + std * one()).collect()
+    }
+
+    /// How often a change of each of these shares of the size that a comparison of equal sides names is shown by the next
+    /// one.
+    fn kept<const N: usize>(runs: usize, std: f64, shares: [f64; N]) -> [f64; N] {
+        const COMPARISONS: usize = 400;
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let mut shown = [0; N];
+        for _ in 0..COMPARISONS {
+            let mut side = || normal(&mut rng, std, runs);
+            let named = Difference::unpaired(&side(), &side()).unwrap().detectable_pct(0.05).unwrap();
+            let (base, next) = (side(), side());
+            for (shown, share) in shown.iter_mut().zip(shares) {
+                let variant: Vec<f64> =
+                    next.iter().map(|value| value * (1.0 + share * named / 100.0)).collect();
+                *shown += usize::from(p_value(&base, &variant) < 0.05);
+            }
+        }
+        shown.map(|shown| shown as f64 / COMPARISONS as f64)
+    }
+
+    /// The promise is kept however few runs there are, and not by naming sizes that are far too large.
+    #[test]
+    fn a_change_of_the_size_that_is_named_is_found_eight_times_in_ten() {
+        for (runs, std) in [(5, 10.0), (30, 20.0)] {
+            let [whole, less] = kept(runs, std, [1.0, 0.7]);
+            assert!((0.76..0.86).contains(&whole), "{runs} runs: {whole}");
+            assert!(less < 0.68, "{runs} runs: {less}");
+        }
+    }
+
+    #[test]
+    fn where_the_spread_is_as_wide_as_the_values_no_size_is_named() {
+        let wide = Difference::unpaired(&[1.0, 9.0, 2.0], &[8.0, 1.0, 3.0]).unwrap();
+        assert_eq!(wide.detectable_pct(0.05), None);
     }
 
     #[test]

@@ -14,9 +14,15 @@ pub fn legend(comparison: &Comparison) -> String {
     let mut out = String::from(
         "+ is better; for metrics without a better direction, + is more. CI95 is the 95 % confidence interval of the change.\n",
     );
+    let paired = comparison.variants.iter().filter(|variant| variant.paired).count();
+    let test = match paired {
+        0 => "Welch's t-test",
+        n if n == comparison.variants.len() => "the paired t-test",
+        _ => "Welch's t-test (the paired one where it says \"in pairs\")",
+    };
     _ = writeln!(
         out,
-        "* headline metric with p < {ALPHA} by Welch's t-test, corrected by Holm's method for the headline metrics.\n\
+        "* headline metric with p < {ALPHA} by {test}, corrected by Holm's method for the headline metrics.\n\
          ~ exploratory metric with p < {ALPHA} by itself, which chance alone gives one in twenty."
     );
     for variant in &comparison.variants {
@@ -140,12 +146,13 @@ mod tests {
         );
     }
 
-    /// Both have the standard error sqrt(2 / 3); t for 4 degrees of freedom is 2.776, and 0.941 for a chance of 80 %.
+    /// With a spread that is known to be sqrt(2 / 3), it would be 31 %: t for 4 degrees of freedom is 2.776, and 0.941 for a
+    /// chance of 80 %. Three runs do not know it.
     #[test]
     fn what_is_not_shown_says_what_could_have_been() {
         assert_eq!(
             compare(&[9.0, 10.0, 11.0], &[9.5, 10.5, 11.5], 1),
-            ["runtime_s: no change shown with 3 runs; one of 31 % or more would have been, 8 times in 10"]
+            ["runtime_s: no change shown with 3 runs; one of 56 % or more would have been, 8 times in 10"]
         );
         assert_eq!(
             compare(&[3.0; 2], &[0.0; 2], 1),
@@ -168,14 +175,35 @@ mod tests {
         assert_eq!(
             compare(&base, &[10.0, 20.0, 30.0, 41.0], 1),
             [
-                "runtime_s: no change shown with 4 runs; one of 4.2 % or more would have been, 8 times in 10",
+                "runtime_s: no change shown with 4 runs; one of 6.3 % or more would have been, 8 times in 10",
                 "3 of 4 runs equal the baseline's of the same seed, so runs are compared in pairs",
             ]
         );
         // other seeds: the same values by accident
         assert_eq!(
             compare(&base, &[10.0, 20.0, 30.0, 41.0], 2),
-            ["runtime_s: no change shown with 4 runs; one of 130 % or more would have been, 8 times in 10"]
+            ["runtime_s: no change shown with 4 runs, too few to tell"]
+        );
+    }
+
+    #[test]
+    fn the_legend_names_the_test_that_was_used() {
+        let side = |values: &[f64]| Runs {
+            label: "x".into(),
+            runs: values.iter().map(|v| [(Metric::runtime_s, *v)].into_iter().collect()).collect(),
+            ..Runs::default()
+        };
+        let (base, mostly_same, other) =
+            (side(&[1.0, 2.0, 3.0]), side(&[1.0, 2.0, 4.0]), side(&[4.0, 5.0, 6.0]));
+        let of = |variants: &[&Runs]| {
+            let variants = variants.iter().map(|runs| (*runs).clone()).collect();
+            legend(&Comparison::new("e", &[], base.clone(), variants, vec![], vec![]))
+        };
+        assert!(of(&[&mostly_same]).contains(" by the paired t-test, corrected"));
+        assert!(of(&[&other]).contains(" by Welch's t-test, corrected"));
+        assert!(
+            of(&[&other, &mostly_same])
+                .contains(" by Welch's t-test (the paired one where it says \"in pairs\"), corrected")
         );
     }
 
