@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+# make build: builds coreward into target/release.
 # make demo: builds, then runs the first experiment.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
@@ -26,9 +27,11 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-demo:
+build:
 	@sh scripts/setup.sh build
 	$(CARGO) build --locked --release -p coreward
+
+demo: build
 	target/release/coreward compare experiments/wakeup-bias-prev.toml
 
 check:
@@ -113,9 +116,7 @@ faults effects kernels observe: live
 	$(CARGO) build --locked --release -p coreward
 	vm/$@
 
-fidelity:
-	@sh scripts/setup.sh build
-	$(CARGO) build --locked --release -p coreward
+fidelity: build
 	target/release/coreward fidelity experiments --ablations --output docs/fidelity.md \
 		--record docs/fidelity.json --revision $$(git describe --always --dirty 2>/dev/null || echo unknown)
 
@@ -136,4 +137,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help demo check deny docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz
+.PHONY: help build demo check deny docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz

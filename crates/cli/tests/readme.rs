@@ -4,6 +4,9 @@
 //! marked `sh` whose text starts with `coreward` is run, and a `text` block that follows is what it prints, a line `…`
 //! standing for lines left out. `make docs` keeps the lines that are shown, with their present figures. A `toml` block
 //! that starts with `# NAME.toml` is a file that the page asks for. After `sh` may stand
+//! - `setup`: lines of shell that print nothing,
+//! - `shown on: M`: the command is run as it stands, on a machine file of this machine; what the page shows is what it
+//!   prints on M, as every machine prints something else,
 //! - `refused`: the command ends with status 2, and the text is its message,
 //! - `test: OPTIONS`: the command takes too long for a test, which runs it with these options instead. What it prints
 //!   then is in `golden/`, and the page is compared by its words only: it is out of date if the former changes,
@@ -19,6 +22,9 @@ use common::directory;
 
 /// The line that stands for others.
 const GAP: &str = "…";
+
+/// The machine file that a reader makes.
+const HERE: &str = "here.toml";
 
 /// A fenced block of a page.
 struct Block<'a> {
@@ -55,17 +61,24 @@ enum Mark<'a> {
     Refused,
     /// With these options in a test.
     Shortened(&'a str),
+    Setup,
+    /// On this machine.
+    Elsewhere(&'a str),
 }
 
 impl Block<'_> {
     /// None if it is no command that can be run here.
     fn mark(&self) -> Option<Mark<'_>> {
         let mark = self.info.strip_prefix("sh")?.trim();
+        if mark == "setup" {
+            return Some(Mark::Setup);
+        }
         if !self.text.starts_with("coreward") || mark.starts_with("skip: ") {
             return None;
         }
-        Some(match (mark, mark.strip_prefix("test: ")) {
-            (_, Some(options)) => Mark::Shortened(options),
+        Some(match (mark, mark.split_once(": ")) {
+            (_, Some(("test", options))) => Mark::Shortened(options),
+            (_, Some(("shown on", machine))) => Mark::Elsewhere(machine),
             ("refused", None) => Mark::Refused,
             ("", None) => Mark::Plain,
             _ => panic!("line {}: `{mark}` is not understood", self.line),
@@ -153,11 +166,22 @@ fn run_page(name: &str, page: &str, dir: &Path, write: bool) -> (usize, String) 
         }
         let Some(mark) = block.mark() else { continue };
         let line = block.text.trim();
+        if matches!(mark, Mark::Setup) {
+            assert_eq!(shell(dir, line, 0), "", "{name}:{}", block.line);
+            run += 1;
+            continue;
+        }
         assert_eq!(line.lines().count(), 1, "{name}:{}: one command a block", block.line);
         let shown = blocks.get(i + 1).filter(|next| next.info == "text");
         let new = match mark {
             Mark::Plain => shell(dir, line, 0),
             Mark::Refused => shell(dir, line, 2),
+            Mark::Elsewhere(machine) => {
+                shell(dir, line, 0);
+                assert!(line.contains(HERE), "{name}:{}: it is about {HERE}", block.line);
+                shell(dir, &line.replace(HERE, machine), 0)
+            }
+            Mark::Setup => unreachable!("it went before"),
             Mark::Shortened(options) => {
                 shortened += 1;
                 let printed = shell(dir, &format!("{line} {options}"), 0);
