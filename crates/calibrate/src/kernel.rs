@@ -30,7 +30,7 @@ pub(crate) fn system_call() -> Sample {
 
 /// `sched_yield()` of the only task of a CPU: a system call and a pass through the scheduler.
 pub(crate) fn yield_alone() -> Sample {
-    const CALLS: usize = 500;
+    const CALLS: usize = 100;
     Sample::repeat(BATCHES, || {
         elapsed_ns(|| (0..CALLS).for_each(|_| rustix::thread::sched_yield())) / CALLS as f64
     })

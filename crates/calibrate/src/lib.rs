@@ -12,6 +12,7 @@ mod kernel;
 mod local;
 mod memory;
 mod open;
+mod others;
 mod process;
 mod refill;
 mod remote;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use coreward_engine::{CHANNEL_LINES, RQ_LINES, TASK_LINES};
 use coreward_machine::{Costs, IdleState, Machine};
+use others::Others;
 
 pub use contended::Contended;
 pub use open::Open;
@@ -44,6 +46,9 @@ const LINE_BYTES: usize = 64;
 /// An idle time belongs to the next state if waking takes that much longer than in the state before.
 const DEEPER: f64 = 1.5;
 
+/// What is measured while others have a larger share of the CPUs than this is not used.
+const BUSY: f64 = 0.25;
+
 /// One cost, as measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -53,6 +58,16 @@ pub struct Measured {
     pub sample: Sample,
     /// How it was measured.
     pub how: &'static str,
+    /// Why it is not used, if it is not.
+    pub doubt: Option<String>,
+}
+
+impl Measured {
+    /// A cost whose spread is wider than the cost itself says nothing.
+    fn new(name: &'static str, sample: Sample, how: &'static str) -> Measured {
+        let doubt = (sample.spread_ns > sample.ns).then(|| "the spread is wider than the figure".to_owned());
+        Measured { name, sample, how, doubt }
+    }
 }
 
 /// What a calibration found.
@@ -62,6 +77,8 @@ pub struct Calibration {
     pub costs: Vec<Measured>,
     /// Idle states as they were met, shallowest first; empty if there is only one CPU.
     pub idle_states: Vec<IdleState>,
+    /// Why the idle states are not used, if they are not.
+    pub idle_doubt: Option<String>,
     /// Ticks a second, if they could be seen.
     pub hz: Option<u32>,
     /// Accesses to one line by more and more CPUs. The simulation derives them from transfers; they are here to be
@@ -71,6 +88,8 @@ pub struct Calibration {
     pub refills: Vec<Refill>,
     /// The costs that stay as they were.
     pub open: Vec<Open>,
+    /// So many costs were judged by how busy the machine was.
+    judged: usize,
 }
 
 /// Why nothing could be measured.
@@ -93,32 +112,52 @@ pub enum CalibrateError {
 pub fn calibrate(machine: &Machine, mut progress: impl FnMut(&str)) -> Result<Calibration, CalibrateError> {
     let cpus = Pairs::of(machine, thread::is_allowed);
     let mut found = Calibration::default();
-    progress("system calls, pipes and sockets");
+    let nr_cpus = machine.nr_cpus();
+    let mut quiet = Others::since_now();
+    let mut next = |found: &mut Calibration, what: &str| {
+        found.doubt_if_busy(quiet.share(nr_cpus));
+        quiet = Others::since_now();
+        progress(what);
+    };
+    next(&mut found, "system calls, pipes and sockets");
     thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
     let calls = found.calls()?;
-    progress("switches and wakeups");
+    next(&mut found, "switches and wakeups");
     let local = found.local(cpus.first, &calls)?;
-    progress("threads and processes");
+    next(&mut found, "threads and processes");
     found.processes()?;
-    progress("the tick");
+    next(&mut found, "the tick");
     found.tick(cpus.first)?;
-    progress("caches and memory");
+    next(&mut found, "caches and memory");
     let near = found.memory(machine, &cpus)?;
     if let (Some(other), Some(transfer)) = (cpus.other, near) {
-        progress("interrupts and idle CPUs");
+        next(&mut found, "interrupts and idle CPUs");
         found.remote((cpus.first, other), transfer, &calls, &local, machine)?;
     }
-    progress("contended lines and moved working sets");
+    next(&mut found, "contended lines and moved working sets");
     found.together(machine, &cpus)?;
     found.open = open::open(&found, machine);
+    found.doubt_if_busy(quiet.share(nr_cpus));
     Ok(found)
 }
 
 impl Calibration {
-    /// The machine with what was measured; each figure says how and when.
+    /// The machine with what was measured; each figure says how and when. What was measured badly stays as it is, and
+    /// says so.
     pub fn apply(&self, machine: &mut Machine, when: &str) {
         for cost in &self.costs {
             let field = Costs::field(cost.name).expect("only costs of the table are measured");
+            if let Some(doubt) = &cost.doubt {
+                let (ns, spread) = (cost.sample.ns, cost.sample.spread_ns);
+                let path = format!("costs.{}", cost.name);
+                let before = machine.source(&path).unwrap_or("given").to_owned();
+                let source = format!(
+                    "{before}; kept, because what was measured is not used: {doubt} (median {ns:.0}, middle half within \
+                     {spread:.0}; {when})"
+                );
+                machine.sources.insert(path, source);
+                continue;
+            }
             let value = (cost.sample.ns.round() as u64).clamp(field.min, field.max);
             machine.costs.set(cost.name, value).expect("it is in the range of the cost");
             let source = format!(
@@ -127,7 +166,7 @@ impl Calibration {
             );
             machine.sources.insert(format!("costs.{}", cost.name), source);
         }
-        if !self.idle_states.is_empty() {
+        if !self.idle_states.is_empty() && self.idle_doubt.is_none() {
             machine.idle_states = self.idle_states.clone();
             machine
                 .idle_states
@@ -181,7 +220,20 @@ impl Calibration {
     }
 
     fn cost(&mut self, name: &'static str, sample: Sample, how: &'static str) {
-        self.costs.push(Measured { name, sample, how });
+        self.costs.push(Measured::new(name, sample, how));
+    }
+
+    /// Others had this share of the CPUs while the last costs were measured.
+    fn doubt_if_busy(&mut self, others: f64) {
+        let last = self.costs.split_off(self.judged);
+        let busy = (others > BUSY)
+            .then(|| format!("other programs had {:.0} % of the CPUs meanwhile", others * 100.0));
+        if !self.idle_states.is_empty() {
+            self.idle_doubt = busy.clone();
+        }
+        let doubted = |cost: Measured| Measured { doubt: cost.doubt.or_else(|| busy.clone()), ..cost };
+        self.costs.extend(last.into_iter().map(doubted));
+        self.judged = self.costs.len();
     }
 
     fn calls(&mut self) -> Result<Calls, CalibrateError> {
@@ -448,7 +500,7 @@ mod tests {
     fn what_is_measured_is_written_with_how() {
         let mut machine = Machine::load("2c").unwrap();
         let sample = Sample { ns: 123.4, spread_ns: 5.0 };
-        let costs = vec![Measured { name: "syscall_ns", sample, how: "getppid()" }];
+        let costs = vec![Measured::new("syscall_ns", sample, "getppid()")];
         Calibration { costs, hz: Some(1000), ..Calibration::default() }.apply(&mut machine, "today");
         assert_eq!((machine.costs.syscall_ns, machine.hz), (123, 1000));
         let source = &machine.sources["costs.syscall_ns"];
@@ -476,6 +528,30 @@ mod tests {
         assert!(
             read.sources["costs.smt_pct"].starts_with("not measured here, because it is so; kernel/sched/")
         );
+    }
+
+    #[test]
+    fn what_is_measured_badly_is_not_used_and_says_why() {
+        let mut machine = Machine::load("2c").unwrap();
+        let (good, wide) = (Sample { ns: 100.0, spread_ns: 5.0 }, Sample { ns: 0.0, spread_ns: 80.0 });
+        let mut found = Calibration::default();
+        found.cost("syscall_ns", good, "quiet");
+        found.cost("pick_next_ns", wide, "quiet");
+        found.doubt_if_busy(0.1);
+        found.cost("tick_ns", good, "busy");
+        found.doubt_if_busy(0.5);
+        found.apply(&mut machine, "today");
+        let default = Costs::default();
+        assert_eq!(machine.costs, Costs { syscall_ns: 100, ..default.clone() });
+        let source = |name: &str| &machine.sources[&format!("costs.{name}")];
+        assert!(source("pick_next_ns").ends_with(
+            "; kept, because what was measured is not used: the spread is wider than the figure (median 0, middle half \
+             within 80; today)"
+        ));
+        assert!(
+            source("tick_ns").contains("not used: other programs had 50 % of the CPUs meanwhile (median 100")
+        );
+        assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);
     }
 
     #[test]

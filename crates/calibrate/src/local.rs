@@ -16,7 +16,7 @@ const SLEEPERS: usize = 16;
 /// A context switch, given what a `sched_yield()` without one takes: two threads on a CPU yield to each other,
 /// and the kernel counts how often that made them switch.
 pub(crate) fn context_switch(cpu: usize, yield_alone: Sample) -> io::Result<Sample> {
-    const YIELDS: usize = 400;
+    const YIELDS: usize = 100;
     let (done, others) = (AtomicBool::new(false), AtomicI64::new(0));
     thread::scope(|scope| {
         let other = scope.spawn(|| {

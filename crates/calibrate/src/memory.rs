@@ -17,6 +17,9 @@ const MOVES: usize = 15;
 /// Bytes of a cache line, and of the steps of a walk.
 const LINE: usize = 64;
 
+/// The trip that ends them all.
+const END: u32 = u32::MAX;
+
 /// A line to itself; the next one is left out for the prefetcher of pairs.
 #[repr(align(128))]
 struct Line(AtomicU32);
@@ -24,15 +27,17 @@ struct Line(AtomicU32);
 /// One-way transfer of a modified line from one CPU to another: half a round trip of a flag.
 pub(crate) fn transfer(a: usize, b: usize) -> io::Result<Sample> {
     let (ping, pong) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(0)));
-    let trips = TRIPS * (BATCHES as u32 + 1);
     thread::scope(|scope| {
         let answering = scope.spawn(|| {
             pin(&[b])?;
-            for trip in 1..=trips {
-                wait_for(&ping.0, trip);
+            let mut trip = 0;
+            loop {
+                trip = wait_while(&ping.0, trip);
+                if trip == END {
+                    return io::Result::Ok(());
+                }
                 pong.0.store(trip, Ordering::Release);
             }
-            io::Result::Ok(())
         });
         pin(&[a])?;
         let mut trip = 0;
@@ -41,20 +46,26 @@ pub(crate) fn transfer(a: usize, b: usize) -> io::Result<Sample> {
                 for _ in 0..TRIPS {
                     trip += 1;
                     ping.0.store(trip, Ordering::Release);
-                    wait_for(&pong.0, trip);
+                    wait_while(&pong.0, trip - 1);
                 }
             });
             ns / f64::from(2 * TRIPS)
         });
+        ping.0.store(END, Ordering::Release);
         answering.join().expect("the other side does not panic")?;
         Ok(sample)
     })
 }
 
-/// Spins; every thousandth time it lets others run, in case that the other side shares its CPU with them.
-fn wait_for(flag: &AtomicU32, value: u32) {
+/// Spins until the flag has another value; every thousandth time it lets others run, in case that the other side shares
+/// its CPU with them.
+fn wait_while(flag: &AtomicU32, value: u32) -> u32 {
     let mut spins = 0u32;
-    while flag.load(Ordering::Acquire) != value {
+    loop {
+        let now = flag.load(Ordering::Acquire);
+        if now != value {
+            return now;
+        }
         spins += 1;
         if spins % 1000 == 0 {
             rustix::thread::sched_yield();

@@ -1,5 +1,12 @@
 //! Repeated measurements of one time.
 
+use std::time::{Duration, Instant};
+
+/// A measurement ends after that long: beside other programs, every yield of the CPU may take milliseconds.
+const LONGEST: Duration = Duration::from_secs(1);
+/// But not before so many batches, which have a middle half.
+const FEWEST: usize = 4;
+
 /// The median of a number of batches, and how far they spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
@@ -17,11 +24,15 @@ impl Sample {
         Sample { ns: at(0.5), spread_ns: at(0.75) - at(0.25) }
     }
 
-    /// Measures `batches` times; each call of `measure` returns a time in ns.
+    /// Measures `batches` times, or as often as [`LONGEST`] allows; each call of `measure` returns a time in ns.
     pub(crate) fn repeat(batches: usize, mut measure: impl FnMut() -> f64) -> Sample {
         // the first batch warms the caches
         measure();
-        Sample::of((0..batches).map(|_| measure()).collect())
+        let (start, mut values) = (Instant::now(), Vec::new());
+        while values.len() < batches && (values.len() < FEWEST || start.elapsed() < LONGEST) {
+            values.push(measure());
+        }
+        Sample::of(values)
     }
 
     pub(crate) fn map(self, share: f64) -> Sample {
@@ -46,6 +57,17 @@ mod tests {
     fn the_median_and_the_middle_half() {
         let sample = Sample::of(vec![9.0, 1.0, 3.0, 5.0, 100.0]);
         assert_eq!(sample, Sample { ns: 5.0, spread_ns: 6.0 });
+    }
+
+    #[test]
+    fn slow_measurements_are_not_repeated_for_long() {
+        let mut calls = 0;
+        let sample = Sample::repeat(1000, || {
+            calls += 1;
+            std::thread::sleep(LONGEST / 2);
+            f64::from(calls)
+        });
+        assert_eq!((calls, sample.ns), (1 + FEWEST as i32, 4.0), "the first one is not counted");
     }
 
     #[test]

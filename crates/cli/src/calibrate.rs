@@ -1,5 +1,6 @@
 //! `coreward calibrate`: what things cost on this machine.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stderr};
 
 use anyhow::Result;
@@ -23,11 +24,35 @@ pub(crate) fn run(args: &cli::Calibrate, out: &mut dyn Write) -> Result<()> {
     })?;
     spinner.finish_and_clear();
     calibration.apply(&mut machine, &conditions());
+    warn(&calibration);
+    // reports name the file
+    if let Some(name) = args.out.as_deref().and_then(|path| path.file_stem()) {
+        machine.name = name.to_string_lossy().into_owned();
+    }
     if let Some(mut file) = file {
         file.write_all(machine.to_toml().as_bytes())?;
         file.finish()?;
     }
     if args.json { json(out, &calibration, &machine) } else { text(out, &calibration, &before, &machine) }
+}
+
+/// Says what was not measured well enough to be used, on standard error.
+fn warn(found: &Calibration) {
+    let mut by_doubt: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for cost in &found.costs {
+        if let Some(doubt) = &cost.doubt {
+            by_doubt.entry(doubt).or_default().push(cost.name);
+        }
+    }
+    if let Some(doubt) = &found.idle_doubt {
+        by_doubt.entry(doubt).or_default().push("the idle states");
+    }
+    for (doubt, names) in &by_doubt {
+        eprintln!("coreward: note: kept as they were, because {doubt}: {}", names.join(", "));
+    }
+    if !by_doubt.is_empty() {
+        eprintln!("coreward: note: calibrate again when the machine is quiet");
+    }
 }
 
 /// Under which kernel the costs were measured, and whether it guards against speculation.
@@ -49,9 +74,10 @@ fn text(out: &mut dyn Write, found: &Calibration, before: &Costs, machine: &Mach
     writeln!(out, "{:20} {:>10} {:>8} {:>10}  how", "cost", "measured", "spread", "default")?;
     for cost in &found.costs {
         let default = before.get(cost.name).unwrap_or_default();
+        let kept = if cost.doubt.is_some() { "not used: " } else { "" };
         writeln!(
             out,
-            "{:20} {:>10.0} {:>8.0} {default:>10}  {}",
+            "{:20} {:>10.0} {:>8.0} {default:>10}  {kept}{}",
             cost.name, cost.sample.ns, cost.sample.spread_ns, cost.how
         )?;
     }
@@ -90,7 +116,8 @@ fn together(out: &mut dyn Write, found: &Calibration) -> Result<()> {
 
 fn json(out: &mut dyn Write, found: &Calibration, machine: &Machine) -> Result<()> {
     let costs = found.costs.iter().map(|cost| {
-        let value = json!({"value": cost.sample.ns, "spread": cost.sample.spread_ns, "how": cost.how});
+        let (value, spread) = (cost.sample.ns, cost.sample.spread_ns);
+        let value = json!({"value": value, "spread": spread, "how": cost.how, "not_used": cost.doubt});
         (cost.name.to_owned(), value)
     });
     let costs: serde_json::Map<_, _> = costs.collect();

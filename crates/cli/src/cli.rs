@@ -315,6 +315,9 @@ pub(crate) struct Compare {
     /// the file]
     #[arg(long, value_name = "CHANGE,CHANGE...", requires = "machine")]
     pub(crate) with: Vec<String>,
+    /// With --with: what the baseline changes, in the same form. The variants start from the baseline [default: nothing]
+    #[arg(long, value_name = "CHANGE,CHANGE...", requires = "with")]
+    pub(crate) baseline_with: Option<String>,
     #[arg(long, value_name = "M", requires = "with", help = MACHINE_HELP)]
     pub(crate) machine: Option<String>,
     /// With --with: the kernel that the baseline stands for [default: on
@@ -358,6 +361,9 @@ pub(crate) struct Compare {
     /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
     #[arg(long)]
     pub(crate) ablations: bool,
+    /// Print all exploratory metrics [default: the dozen that differs most clearly]
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print JSON instead of text, or with =F write it to a file beside the text: an object, or an array if several
     /// experiments are given [default: no]
     #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
@@ -460,6 +466,9 @@ pub(crate) struct Validate {
     /// This machine, as coreward calibrate --out wrote it
     #[arg(long, value_name = "M", default_value = "sysfs")]
     pub(crate) machine: String,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// The kernel that the policy stands for [default: this one, or the nearest older one]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,

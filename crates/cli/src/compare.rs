@@ -38,7 +38,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
             if i > 0 {
                 writeln!(out)?;
             }
-            print_report(prepared, &comparisons, &ablations, out)?;
+            print_report(prepared, &comparisons, &ablations, args.all, out)?;
         }
         reports.push((comparisons, ablations));
     }
@@ -91,6 +91,7 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
             machine,
             profile: args.profile.as_deref(),
             seed: args.seed,
+            baseline_with: args.baseline_with.as_deref(),
             with: &args.with,
         };
         return Ok((Vec::new(), vec![prepare(Experiment::of_options(&options)?)?]));
@@ -137,6 +138,7 @@ fn print_report(
     prepared: &Prepared,
     comparisons: &[Comparison],
     ablations: &[Ablated],
+    all: bool,
     out: &mut dyn Write,
 ) -> Result<()> {
     heading(prepared, comparisons, out)?;
@@ -146,7 +148,7 @@ fn print_report(
             case_heading(comparison, out)?;
         }
         writeln!(out)?;
-        out.write_all(table::render(comparison).as_bytes())?;
+        out.write_all(table::render(comparison, all).as_bytes())?;
     }
     for ablated in ablations {
         write!(out, "\n{}\n{}", ablated.title(), ablation::table(ablated))?;

@@ -14,7 +14,7 @@ use crate::output;
 use crate::setup::{self, Host};
 
 pub(crate) fn run(args: &cli::Domains, out: &mut dyn Write) -> Result<()> {
-    let kernel = kernel_style(setup::profile(args.profile.as_deref(), &args.machine)?);
+    let kernel = kernel_style(setup::policy(args.profile.as_deref(), &args.machine)?.policy.profile);
     let names = if args.no_sched_cluster { kernel.without_sched_cluster() } else { kernel };
     let machine = assumed::machine(&args.machine, args.strict)?;
     if args.cpu >= machine.nr_cpus() {

@@ -59,16 +59,25 @@ impl Effort {
         (length.saturating_sub(passed).as_secs_f64() / each) as usize
     }
 
+    /// Says on standard error how far a comparison is that adds runs.
+    pub(crate) fn say(&self, comparison: &Comparison) {
+        if !self.adds_runs() {
+            return;
+        }
+        let case = comparison.case.as_deref().map(|case| format!("{case}: ")).unwrap_or_default();
+        let asked = self.precision_pct.map(|target| format!(" (asked: ±{target})")).unwrap_or_default();
+        let (runs, metric, reached) =
+            (comparison.baseline.runs, first_metric(comparison), reached(comparison));
+        let line = format!("{case}{runs} runs a side, CI95 of {metric} is {reached}{asked}");
+        eprintln!("coreward: {}", coreward_input::message(&line));
+    }
+
     /// What to say of a comparison that has made its runs.
     pub(crate) fn note(&self, comparison: &Comparison) -> Option<String> {
         if !self.adds_runs() {
             return None;
         }
-        let metric = comparison.headline.first().map_or("the first metric", |metric| metric.name());
-        let reached = match sequential::half_width(comparison) {
-            Some(width) => format!("±{width:.2} points"),
-            None => "unknown".into(),
-        };
+        let (metric, reached) = (first_metric(comparison), reached(comparison));
         let end = match self.precision_pct {
             Some(target) if sequential::half_width(comparison).is_some_and(|width| width <= target) => {
                 format!("as --precision {target}% asks")
@@ -81,6 +90,18 @@ impl Effort {
              The command above, with --runs, repeats exactly these runs",
             comparison.baseline.runs
         ))
+    }
+}
+
+fn first_metric(comparison: &Comparison) -> &'static str {
+    comparison.headline.first().map_or("the first metric", |metric| metric.name())
+}
+
+/// How well the first headline metric is known.
+fn reached(comparison: &Comparison) -> String {
+    match sequential::half_width(comparison) {
+        Some(width) => format!("±{width:.2} points"),
+        None => "unknown".into(),
     }
 }
 

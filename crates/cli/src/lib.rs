@@ -31,6 +31,7 @@ mod setup;
 mod shell;
 mod sibling;
 mod standing;
+mod threads;
 mod topology;
 mod tracefile;
 mod unmet;

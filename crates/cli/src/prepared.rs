@@ -175,6 +175,7 @@ impl Prepared {
         let mut compared = zip(&batches, &runs)
             .map(|(batch, runs)| self.comparison(batch, runs))
             .collect::<Result<Vec<_>>>()?;
+        compared.iter().for_each(|comparison| effort.say(comparison));
         loop {
             let mut wanted: Vec<(usize, usize)> =
                 (0..compared.len()).filter_map(|i| Some((i, effort.next_runs(&compared[i])?))).collect();
@@ -195,6 +196,7 @@ impl Prepared {
                 zip(&mut runs[i], more).for_each(|(side, more)| side.extend(more));
                 batches[i].runs.end = next;
                 compared[i] = self.comparison(&batches[i], &runs[i])?;
+                effort.say(&compared[i]);
             }
         }
         compared.iter_mut().for_each(|comparison| comparison.notes.extend(effort.note(comparison)));
@@ -251,7 +253,8 @@ impl Prepared {
             None => self.published(batch.case),
             Some(_) => Vec::new(),
         };
-        let notes = report::scaled(batch.case.scale, &batch.case.workload).into_iter().collect();
+        let scaled = report::scaled(batch.case.scale, &batch.case.workload);
+        let notes = self.experiment.notes.iter().cloned().chain(scaled).collect();
         let Experiment { name, headline, .. } = &self.experiment;
         let comparison = Comparison::new(name, headline, baseline, sides.collect(), published, notes);
         Ok(comparison.of_case(batch.case.label.clone()).with_recipe(self.recipe(batch)))

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::{Checks, Interval, Outcome, Settings, Skipped, Violation};
+use coreward_engine::{Checks, Interval, Outcome, Settings, Skipped, Thread, Violation};
 use coreward_machine::Partition;
 use coreward_metrics::html::{Page, Tone};
 use coreward_metrics::{Metric, Metrics};
@@ -16,7 +16,8 @@ use crate::cli::Simulated;
 use crate::intervals;
 use crate::policy::Policy;
 use crate::scale;
-use crate::setup::{self, Host};
+use crate::setup::Host;
+use crate::threads;
 
 /// A run and its results. Serializes as the output of `coreward run --json`.
 #[derive(Serialize)]
@@ -44,6 +45,9 @@ pub(crate) struct Report<'a> {
     checks: Value,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     intervals: Vec<Value>,
+    /// Latencies of each thread of an rt-app file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    threads: Vec<Value>,
     reasons: Map<String, Value>,
     notes: Vec<String>,
     #[serde(skip)]
@@ -52,6 +56,8 @@ pub(crate) struct Report<'a> {
     counts: Vec<(Reason, u64)>,
     #[serde(skip)]
     spans: &'a [Interval],
+    #[serde(skip)]
+    by_thread: &'a [Thread],
 }
 
 impl<'a> Report<'a> {
@@ -80,17 +86,19 @@ impl<'a> Report<'a> {
             metrics: &outcome.metrics,
             checks: checks(&outcome.checks),
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
+            threads: outcome.threads.iter().map(threads::json).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
             notes: scaled(args.scale, workload)
                 .into_iter()
                 .chain(skipped(host, outcome))
-                .chain(setup::substituted(args, policy.profile))
+                .chain(host.notes.iter().cloned())
                 .chain(unhappened(outcome))
                 .chain(outcome.checks.violations.iter().map(|violation| format!("broken: {violation}")))
                 .collect(),
             policy,
             counts,
             spans: &outcome.intervals,
+            by_thread: &outcome.threads,
         }
     }
 
@@ -125,6 +133,11 @@ impl<'a> Report<'a> {
         writeln!(out)?;
         if !self.spans.is_empty() {
             intervals::table(out, self.spans)?;
+            writeln!(out)?;
+        }
+        // of one thread, they are the metrics above
+        if self.by_thread.len() > 1 {
+            threads::table(out, self.by_thread)?;
             writeln!(out)?;
         }
         self.reasons_table(out)

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::{Change, Outcome, Settings, SimError, Simulation, Trace};
-use coreward_machine::{Machine, Partition, Topology};
-use coreward_policy::{Profile, Tunable};
+use coreward_machine::{Machine, Partition, Preemption, Topology};
+use coreward_policy::{Feature, Profile, Tunable};
 use coreward_state::domain_options;
 use coreward_workload::Workload;
 
@@ -32,6 +32,8 @@ pub(crate) struct Host {
     /// How the machine changes in the middle of each run.
     pub(crate) events: Vec<Change>,
     partitions: Vec<Partition>,
+    /// What a reader has to know of how its policy was chosen.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Host {
@@ -67,6 +69,7 @@ impl Host {
             skip_steady_pct: None,
             events: Vec::new(),
             partitions: partitions.to_vec(),
+            notes: Vec::new(),
         })
     }
 
@@ -119,36 +122,64 @@ pub(crate) fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// The profile that is meant on a machine when none is named: on this machine that of its kernel.
-pub(crate) fn default_profile(machine: &str) -> Profile {
-    if machine == "sysfs" { Profile::of_kernel(&release()).0 } else { Profile::DEFAULT }
+/// The policy that is meant on a machine when no profile is named: that of the machine's kernel, as far as it is known.
+pub(crate) struct Default {
+    pub(crate) policy: Policy,
+    /// What a reader has to know of the choice.
+    pub(crate) notes: Vec<String>,
 }
 
-/// The profile of that name, or that of the machine.
-pub(crate) fn profile(name: Option<&str>, machine: &str) -> Result<Profile> {
-    match name {
-        Some(name) => Profile::named(name).map_err(|what| anyhow::anyhow!("--profile: {what}")),
-        None => Ok(default_profile(machine)),
+/// The same on the machine that is named so. What is wrong with it is said where it is loaded to be used.
+pub(crate) fn default_policy(machine: &str) -> Default {
+    let loaded = Machine::load(machine).ok();
+    let kernel = loaded.as_ref().and_then(|machine| machine.kernel.as_deref());
+    let Some(kernel) = kernel else {
+        return Default { policy: Policy::new(Profile::DEFAULT), notes: Vec::new() };
+    };
+    let (profile, nearest) = Profile::of_kernel(kernel);
+    let mut policy = Policy::new(profile);
+    let mut notes = Vec::new();
+    if nearest {
+        notes.push(format!(
+            "there is no profile of the machine's kernel, {kernel}: {} is the nearest",
+            profile.name()
+        ));
     }
+    if let Some(preemption) = loaded.as_ref().and_then(|machine| machine.preemption) {
+        let full = matches!(preemption, Preemption::Full | Preemption::Rt);
+        policy.changes.switch_feature(Feature::PREEMPT_LAZY, preemption == Preemption::Lazy);
+        policy.changes.switch_feature(Feature::PREEMPT_FULL, full);
+        let switched = policy.deviations();
+        if !switched.is_empty() {
+            notes.push(format!(
+                "the machine's kernel runs with preempt={}: {}, other than the profile",
+                preemption.name(),
+                switched.join(", ")
+            ));
+        }
+    }
+    Default { policy, notes }
 }
 
-/// A remark for the reader if the profile is that of another kernel than the one that runs on the machine.
-pub(crate) fn substituted(args: &Simulated, profile: Profile) -> Option<String> {
-    let release = release();
-    let chosen = args.profile.is_none() && args.machine == "sysfs" && Profile::of_kernel(&release).1;
-    chosen.then(|| {
-        format!("there is no profile of this machine's kernel, {release}: {} is the nearest", profile.name())
-    })
+/// The policy with the profile of that name, or the default on the machine.
+pub(crate) fn policy(profile: Option<&str>, machine: &str) -> Result<Default> {
+    match profile {
+        Some(name) => {
+            let profile = Profile::named(name).map_err(|what| anyhow::anyhow!("--profile: {what}"))?;
+            Ok(Default { policy: Policy::new(profile), notes: Vec::new() })
+        }
+        None => Ok(default_policy(machine)),
+    }
 }
 
 /// The simulated machine with its policy, and the workload, that the command line names.
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
-    let mut policy = Policy::new(profile(args.profile.as_deref(), &args.machine)?);
+    let Default { mut policy, notes } = policy(args.profile.as_deref(), &args.machine)?;
     if let Some(directory) = &args.policy {
         policy.set_directory(directory).map_err(named("--policy"))?;
     }
-    policy.changes = args.options.changes(policy.code).map_err(anyhow::Error::msg)?;
+    args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(named("--cost"))?;
     }
@@ -161,6 +192,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     host.task_group_depth = args.task_group_depth;
     host.time_limit_s = args.time_limit;
     host.events = args.event.clone();
+    host.notes = notes;
     Ok((host, workload))
 }
 

@@ -115,6 +115,7 @@ mod tests {
                 machine: "2c",
                 profile: Some("linux-6.5"),
                 seed: None,
+                baseline_with: None,
                 with: &with,
             };
             family(&Experiment::of_options(&options).unwrap()).map(str::to_owned)

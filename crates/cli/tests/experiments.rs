@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::stdout;
+use common::{coreward, stdout};
 use coreward_cli::experiment::Experiment;
 
 fn experiment(name: &str) -> String {
@@ -60,7 +60,18 @@ fn runs_are_added_until_the_interval_is_narrow() {
     let workload = "hackbench -g 2 -f 2 -T --pipe -l 100";
     let compare = ["compare", workload, "--machine", "1n2l2c1t", "--with", "WAKEUP_BIAS_PREV"];
     let json = |options: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&stdout(&[&compare[..], &["--json"], options].concat())).unwrap()
+        let ran = coreward(&[&compare[..], &["--json"], options].concat());
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        // each round is reported while it goes on
+        let said: Vec<_> = ran.stderr.lines().collect();
+        let adds = options[0] != "--runs";
+        assert_eq!(!said.is_empty(), adds, "{options:?}: {said:?}");
+        if let (true, Some(last)) = (adds, said.last()) {
+            let runs = &report["baseline"]["runs"];
+            let start = format!("coreward: {runs} runs a side, CI95 of messages_per_s is ±");
+            assert!(last.starts_with(&start), "{last}");
+        }
+        report
     };
     let width = |report: &serde_json::Value| {
         let ends = report["variants"][0]["interval_pct"]["messages_per_s"].as_array().unwrap().clone();
@@ -86,6 +97,69 @@ fn runs_are_added_until_the_interval_is_narrow() {
     let hasty = json(&["--budget", "1s", "--runs", "7"]);
     assert!(hasty["baseline"]["runs"].as_u64().unwrap() >= 7);
     assert!(hasty["notes"][0].as_str().unwrap().contains("when the budget ended"));
+}
+
+/// A change of the baseline is one of the variants, too; the command that is named makes the same runs.
+#[test]
+fn the_baseline_can_be_changed() {
+    let compare = |with: &[&str]| -> serde_json::Value {
+        let base = [
+            "compare",
+            "perf bench sched messaging -g 1 -l 20",
+            "--machine",
+            "2l4c2t",
+            "--runs",
+            "2",
+            "--json",
+        ];
+        serde_json::from_str(&stdout(&[&base[..], with].concat())).unwrap()
+    };
+    let plain = compare(&["--with", "WAKEUP_BIAS_PREV"]);
+    let changed = compare(&["--baseline-with", "WAKEUP_BIAS_PREV", "--with", "base_slice_ns=6ms"]);
+    assert_eq!(changed["baseline"]["values"], plain["variants"][0]["values"]);
+    assert_ne!(changed["baseline"]["values"], plain["baseline"]["values"]);
+    assert_eq!(
+        changed["variants"][0]["changes"],
+        serde_json::json!(["WAKEUP_BIAS_PREV", "base_slice_ns=6000000"])
+    );
+    let command = changed["recipe"]["command"].as_str().unwrap();
+    assert!(command.contains(" --baseline-with WAKEUP_BIAS_PREV --with base_slice_ns=6ms "), "{command}");
+    let refused = coreward(&[
+        "compare",
+        "hackbench",
+        "--machine",
+        "2c",
+        "--with",
+        "SIS_UTIL",
+        "--baseline-with",
+        "SIS_UTLI",
+    ]);
+    assert_eq!(refused.status, 2);
+    assert!(
+        refused
+            .stderr
+            .starts_with("coreward: --baseline-with: unknown feature `SIS_UTLI`, did you mean `SIS_UTIL`? ")
+    );
+}
+
+#[test]
+fn exploratory_metrics_are_a_dozen_or_all() {
+    let rows = |options: &[&str]| {
+        let base = [
+            "compare",
+            "hackbench -g 1 -f 4 -l 50",
+            "--machine",
+            "2l2c",
+            "--with",
+            "WAKEUP_BIAS_PREV",
+            "--runs",
+            "3",
+        ];
+        let report = stdout(&[&base[..], options].concat());
+        report.lines().filter(|line| line.starts_with("Amean")).count()
+    };
+    assert_eq!(rows(&[]), 2 + 12);
+    assert!(rows(&["--all"]) > 30);
 }
 
 /// A comparison is printed with the model's record at such comparisons.

@@ -60,6 +60,50 @@ fn the_default_profile_is_that_of_the_machines_kernel() {
     assert_eq!((&named["profile"], &named["notes"]), (&"linux-6.1".into(), &Value::Array(Vec::new())));
 }
 
+/// A machine file that names its kernel, as `calibrate` writes it: the profile and the model of preemption follow.
+#[test]
+fn a_machine_file_knows_its_kernel() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |text: &str| {
+        let path = dir.path().join("own.toml");
+        std::fs::write(&path, format!("shape = \"1n2l2c1t\"\n{text}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let of = |text: &str| run(&["--machine", &file(text)]);
+    let is_on = |report: &Value, name: &str| report["features"].as_array().unwrap().iter().any(|f| f == name);
+
+    let lazy = of("kernel = \"6.18.44+deb13-amd64\"");
+    assert_eq!((&lazy["profile"], is_on(&lazy, "PREEMPT_LAZY")), (&"linux-6.18".into(), true));
+    assert_eq!(lazy["notes"], Value::Array(Vec::new()));
+    let none = of("kernel = \"6.18.44+deb13-amd64\"\npreemption = \"none\"");
+    assert_eq!((&none["profile"], is_on(&none, "PREEMPT_LAZY")), (&"linux-6.18".into(), false));
+    let note = "the machine's kernel runs with preempt=none: NO_PREEMPT_LAZY, other than the profile";
+    assert_eq!(none["notes"], serde_json::json!([note]));
+    let full = of("kernel = \"6.12.1\"\npreemption = \"full\"");
+    assert_eq!((&full["profile"], is_on(&full, "PREEMPT_FULL")), (&"linux-6.12".into(), true));
+    let voluntary = of("kernel = \"6.12.1\"\npreemption = \"voluntary\"");
+    assert_eq!(voluntary["notes"], Value::Array(Vec::new()));
+
+    // a named profile is that of no machine, and options go before both
+    let machine = file("kernel = \"6.18.44\"\npreemption = \"none\"");
+    assert!(is_on(&run(&["--machine", &machine, "--profile", "6.18"]), "PREEMPT_LAZY"));
+    assert!(is_on(&run(&["--machine", &machine, "--sched-feat", "PREEMPT_LAZY"]), "PREEMPT_LAZY"));
+
+    // the command that a comparison names makes the same runs
+    let compare = |command: &[&str]| -> Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_coreward")).args(command).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let options = ["--with", "NO_SIS_UTIL", "--runs", "2", "--json"];
+    let report = compare(&[&["compare", WORKLOAD, "--machine", &machine][..], &options].concat());
+    assert_eq!(report["notes"], serde_json::json!([note]));
+    let named = ["--profile", "linux-6.18", "--baseline-with", "NO_PREEMPT_LAZY"];
+    let command = report["recipe"]["command"].as_str().unwrap();
+    assert!(command.contains(&named.join(" ")), "{command}");
+    let again = compare(&[&["compare", WORKLOAD, "--machine", &machine][..], &named, &options].concat());
+    assert_eq!(again["variants"][0]["values"], report["variants"][0]["values"]);
+}
+
 #[test]
 fn every_tunable_can_be_set() {
     for t in TUNABLES.iter().filter(|t| t.name != "relax_domain_level") {

@@ -143,7 +143,10 @@ fn what_it_has_is_known_only_with_it() {
     let place = Place::new("own_policy_names");
     let run = ["run", "hackbench -g 1 -l 20", "--machine", "2c", "--sched-feat", "PREV_HOT"];
     let ran = place.run(&run, "cc");
-    assert!(ran.stderr.starts_with("coreward: --sched-feat: unknown feature `PREV_HOT`, allowed are "));
+    assert!(
+        ran.stderr
+            .starts_with("coreward: --sched-feat: unknown feature `PREV_HOT`, `coreward features` lists all")
+    );
     let with = |directory: &str| {
         let ran = place.run(&[&run[..], &["--policy", directory]].concat(), "cc");
         (ran.status, ran.stderr)

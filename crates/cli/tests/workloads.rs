@@ -212,6 +212,20 @@ fn rt_app() {
             "{part}"
         );
     }
+    // each thread by itself; one that works more is not the one that waits for less
+    let names: Vec<_> =
+        report["threads"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tick-0", "tick-1", "boss-0", "worker-0"]);
+    let of = |thread: usize, latency: &str, value: &str| {
+        report["threads"][thread][latency][value].as_f64().unwrap()
+    };
+    let counted: f64 = (0..4).map(|thread| of(thread, "event_latency_us", "count")).sum();
+    assert_eq!(counted, events);
+    assert!(of(0, "event_latency_us", "p50") >= 2000.0 && of(3, "event_latency_us", "p50") < 6000.0);
+    assert!((0..4).all(|i| of(i, "wakeup_latency_us", "max") >= of(i, "wakeup_latency_us", "p50")));
+    let printed = stdout(&["run", &file("a.json", text), "--machine", MACHINE]);
+    assert!(printed.contains("\ntick-1 "), "{printed}");
+    assert!(run("hackbench -g 1 -l 5").get("threads").is_none());
     let output = coreward(&["run", &file("c.json", &text.replace("sleep", "slep")), "--machine", MACHINE]);
     assert_eq!(output.status, 2);
     let message = output.stderr;

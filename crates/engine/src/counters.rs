@@ -1,5 +1,7 @@
 //! The counters of the simulation, and the metrics derived from them.
 
+use std::collections::BTreeMap;
+
 use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::Distance;
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
@@ -107,10 +109,52 @@ impl Latencies {
         Latencies { histogram, sum_ns: (self.sum_ns as f64 * factor).round() as u128, ..*self }
     }
 
+    /// What reports show of them; `None` if there are none.
+    pub(crate) fn summary(&self) -> Option<LatencySummary> {
+        let count = self.histogram.count();
+        (count > 0).then(|| LatencySummary {
+            count,
+            p50_us: self.us(50.0),
+            p99_us: self.us(99.0),
+            max_us: self.max_ns as f64 / 1e3,
+        })
+    }
+
     fn us(&self, percent: f64) -> f64 {
         // the histogram gives the upper end of a bucket, which may be beyond every value in it
         self.histogram.percentile(percent).map_or(0.0, |ns| ns.min(self.max_ns) as f64 / 1e3)
     }
+}
+
+/// Latencies in us.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencySummary {
+    /// How many there are.
+    pub count: u64,
+    /// Median.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// The largest one.
+    pub max_us: f64,
+}
+
+/// A thread that the workload tells apart from others, with its latencies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// What the tool calls it.
+    pub name: String,
+    /// From a wakeup until it runs; `None` if it was not woken in the measured part.
+    pub wakeup_latency: Option<LatencySummary>,
+    /// Of its events, rt-app's periods; `None` if there were none.
+    pub event_latency: Option<LatencySummary>,
+}
+
+/// Latencies of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThreadLatencies {
+    pub(crate) wakeups: Latencies,
+    pub(crate) events: Latencies,
 }
 
 /// Everything that is counted during a run.
@@ -144,6 +188,8 @@ pub(crate) struct Counters {
     pub(crate) events_by_second: Vec<u64>,
     /// From the time that the answering task reads from the clock until the answered task runs.
     pub(crate) replies: Latencies,
+    /// Of the threads that the workload tells apart, by their index.
+    pub(crate) threads: BTreeMap<u32, ThreadLatencies>,
     pub(crate) reasons: Vec<u64>,
     /// Decisions of the queues, by their reasons.
     pub(crate) queue_reasons: Vec<u64>,
@@ -173,6 +219,7 @@ impl Counters {
             events: Latencies::default(),
             events_by_second: Vec::new(),
             replies: Latencies::default(),
+            threads: BTreeMap::new(),
             reasons: vec![0; code.reasons().count()],
             queue_reasons: vec![0; code.nr_queue_reasons()],
         }
@@ -203,6 +250,7 @@ impl Counters {
             events,
             events_by_second,
             replies,
+            threads,
             reasons,
             queue_reasons,
         } = self;
@@ -228,6 +276,11 @@ impl Counters {
         latency.merge(&other.latency);
         events.add(&other.events);
         replies.add(&other.replies);
+        for (thread, latencies) in &other.threads {
+            let own = threads.entry(*thread).or_default();
+            own.wakeups.add(&latencies.wakeups);
+            own.events.add(&latencies.events);
+        }
         events_by_second.resize(events_by_second.len().max(other.events_by_second.len()), 0);
         let lists: [(&mut [u64], &[u64]); 4] = [
             (migrations, &other.migrations),
@@ -268,6 +321,16 @@ impl Counters {
             events: self.events.times(factor),
             events_by_second: list(&self.events_by_second),
             replies: self.replies.times(factor),
+            threads: self
+                .threads
+                .iter()
+                .map(|(thread, ThreadLatencies { wakeups, events })| {
+                    (
+                        *thread,
+                        ThreadLatencies { wakeups: wakeups.times(factor), events: events.times(factor) },
+                    )
+                })
+                .collect(),
             reasons: list(&self.reasons),
             queue_reasons: list(&self.queue_reasons),
         }

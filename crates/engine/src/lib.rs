@@ -44,6 +44,7 @@ mod wakeup;
 
 pub use change::{Change, Kind};
 pub use checks::{Checks, Invariant, Violation};
+pub use counters::{LatencySummary, Thread};
 pub use exec::CHANNEL_LINES;
 pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};

@@ -157,6 +157,9 @@ impl Simulation<'_> {
             s.run_delay += at - t.queued_at;
             if let Some(woken) = t.woken_at.take() {
                 self.counters.latency.record(at - woken);
+                if self.by_thread {
+                    self.counters.threads.entry(next).or_default().wakeups.record(at - woken);
+                }
             }
         } else {
             self.schedstat[cpu].sched_goidle += 1;

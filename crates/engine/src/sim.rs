@@ -6,7 +6,7 @@ use crate::change::Changes;
 use crate::channel::Channel;
 use crate::checks::{Checks, Watch};
 use crate::contention::{Distances, Moment, SharedLine};
-use crate::counters::Counters;
+use crate::counters::{Counters, Thread, ThreadLatencies};
 use crate::cpu::{Activity, Cpu};
 use crate::intervals::{Interval, Intervals};
 use crate::process::Processes;
@@ -22,7 +22,7 @@ use coreward_metrics::{LatencyHistogram, Metric, Metrics};
 use coreward_policy::layout::{SE_BATCH, SE_IDLE, TASK_SCHED_IDLE};
 use coreward_policy::{Code, CpuMask, Feature, PolicySettings, Reason, System, Task as PolicyTask};
 use coreward_state::{TooLarge, policy_system};
-use coreward_workload::{Policy, Workload};
+use coreward_workload::{Policy, TaskNames, Workload};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
@@ -112,6 +112,9 @@ pub struct Outcome {
     pub reasons: Vec<u64>,
     /// Wakeup latencies, ns.
     pub wakeup_latency: LatencyHistogram,
+    /// The threads that the workload tells apart (rt-app's), in the order in which they were created, with latencies of the
+    /// measured part.
+    pub threads: Vec<Thread>,
     /// Scheduling events of the whole run: wakeups, switches, ticks, timers.
     pub events: u64,
     /// Counters of each CPU, of the whole run.
@@ -160,6 +163,8 @@ pub struct Simulation<'a> {
     /// Of the workload's task group and the groups around it, innermost first.
     pub(crate) tg_load_avg: Vec<SharedLine>,
     pub(crate) counters: Counters,
+    /// Latencies are also counted for each thread.
+    pub(crate) by_thread: bool,
     pub(crate) schedstat: Vec<CpuSchedstat>,
     pub(crate) trace: &'a mut dyn Trace,
     pub(crate) rng: Pcg64Mcg,
@@ -196,6 +201,7 @@ pub(crate) struct Measured {
     pub(crate) metrics: Metrics,
     pub(crate) reasons: Vec<u64>,
     pub(crate) latency: LatencyHistogram,
+    pub(crate) threads: Vec<Thread>,
 }
 
 impl<'a> Simulation<'a> {
@@ -247,6 +253,7 @@ impl<'a> Simulation<'a> {
                 .map(|_| SharedLine::new(nr_cpus, machine.nr_llcs(), machine.costs.llc_line_ns))
                 .collect(),
             counters: Counters::new(sys.code()),
+            by_thread: workload.tells_threads_apart(),
             schedstat,
             trace,
             rng: Pcg64Mcg::seed_from_u64(settings.seed),
@@ -393,6 +400,7 @@ impl<'a> Simulation<'a> {
             code: self.sys.code(),
             reasons: measured.reasons,
             wakeup_latency: measured.latency,
+            threads: measured.threads,
             events,
             schedstat: self.schedstat,
             end_ns: self.now - START_NS,
@@ -423,10 +431,20 @@ impl<'a> Simulation<'a> {
             counters.add_preferred_llc(&mut metrics);
         }
         let (reasons, latency) = (counters.reasons.clone(), counters.latency.clone());
+        let by_thread = counters.threads.clone();
         if let Some(stddev) = self.events_per_task_stddev() {
             metrics.set(Metric::events_per_task_stddev, stddev);
         }
-        Measured { metrics, reasons, latency }
+        let mut names = TaskNames::new(self.workload);
+        let names = self.tasks.iter().map(|task| names.next(task.program, task.base));
+        // the first one is the tool's own, which starts the others
+        let threads = names.enumerate().filter_map(|(index, name)| {
+            let ThreadLatencies { wakeups, events } = by_thread.get(&(index as u32)).filter(|_| index > 0)?;
+            let (wakeup_latency, event_latency) = (wakeups.summary(), events.summary());
+            Some(Thread { name, wakeup_latency, event_latency })
+        });
+        let threads = threads.collect();
+        Measured { metrics, reasons, latency, threads }
     }
 
     /// The measured part begins: everything counted so far belongs to the start-up.

@@ -180,7 +180,11 @@ impl Simulation<'_> {
                 let since_start = self.measured_ns();
                 let sync = &mut self.tasks[task].sync;
                 sync.events += 1;
-                self.counters.event_ended(self.now - sync.event_at, since_start);
+                let latency = self.now - sync.event_at;
+                self.counters.event_ended(latency, since_start);
+                if self.by_thread {
+                    self.counters.threads.entry(task as u32).or_default().events.record(latency);
+                }
             }
             _ => unreachable!("effect does the others"),
         }

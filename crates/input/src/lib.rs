@@ -9,4 +9,4 @@ mod suggest;
 pub use file::{open, read_text};
 pub use number::{toml_refusal, within};
 pub use print::{Printer, commands, message, printable, printable_json};
-pub use suggest::{did_you_mean, unknown};
+pub use suggest::{did_you_mean, unknown, unknown_of_many};

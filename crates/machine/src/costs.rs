@@ -159,6 +159,9 @@ costs! {
 }
 
 impl Costs {
+    /// A command that lists all.
+    pub const LISTED: &str = "coreward topology 1c --toml";
+
     /// The table entry of a cost.
     pub fn field(name: &str) -> Option<&'static CostField> {
         Self::FIELDS.iter().find(|field| field.name == name)
@@ -167,10 +170,11 @@ impl Costs {
     /// Sets a cost by name.
     ///
     /// # Errors
-    /// A message if there is no such cost (it lists all) or if the value is out of its range.
+    /// A message if there is no such cost (it names similar ones) or if the value is out of its range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
         let (Some(field), Some(slot)) = (Self::field(name), self.slot(name)) else {
-            return Err(coreward_input::unknown("cost", name, Self::FIELDS.iter().map(|field| field.name)));
+            let names = Self::FIELDS.iter().map(|field| field.name);
+            return Err(coreward_input::unknown_of_many("cost", name, names, Self::LISTED));
         };
         if !(field.min..=field.max).contains(&value) {
             let (min, max) = (field.min, field.max);

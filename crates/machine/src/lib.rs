@@ -27,6 +27,7 @@ mod error;
 mod files;
 mod hwloc;
 mod json_read;
+mod kernel;
 mod machine;
 mod online;
 mod presets;
@@ -44,5 +45,6 @@ pub use domains::{
     SdFlags, Topology, render_domains, render_schedstat_masks,
 };
 pub use error::MachineError;
-pub use machine::{Arch, CAPACITY_SCALE, Caches, Cpu, IdleState, LOCAL_DISTANCE, MAX_NODES, Machine};
+pub use kernel::Preemption;
+pub use machine::{Arch, CAPACITY_SCALE, Caches, Cpu, HERE, IdleState, LOCAL_DISTANCE, MAX_NODES, Machine};
 pub use render::render_topology;

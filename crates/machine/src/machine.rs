@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::costs::Costs;
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
+use crate::kernel::{self, Preemption};
 use crate::shape::{Numbering, Shape};
 use crate::{files, hwloc, json_read, presets, sysfs, toml_read};
 
@@ -139,6 +140,12 @@ pub struct Machine {
     pub costs: Costs,
     /// Scheduler ticks a second (`CONFIG_HZ`).
     pub hz: u32,
+    /// Release of the kernel that runs on it (`uname -r`), if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// How that kernel preempts, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<Preemption>,
     /// Where figures come from, by their path in a machine file (`costs.tick_ns`).
     pub sources: BTreeMap<String, String>,
     /// What had to be assumed because the description does not say it, one sentence each.
@@ -167,6 +174,9 @@ impl Ids {
     }
 }
 
+/// The specification of the machine that this runs on.
+pub const HERE: &str = "sysfs";
+
 /// What a specification names that is not of this program.
 enum Source<'a> {
     Sysfs(&'a Path),
@@ -178,7 +188,7 @@ enum Source<'a> {
 impl<'a> Source<'a> {
     fn of(spec: &'a str) -> Option<Self> {
         let after = |prefix| spec.strip_prefix(prefix).filter(|path| !path.is_empty()).map(Path::new);
-        let sysfs = after("sysfs:").or_else(|| (spec == "sysfs").then_some(Path::new("/sys")));
+        let sysfs = after("sysfs:").or_else(|| (spec == HERE).then_some(Path::new("/sys")));
         let file = |ending| spec.ends_with(ending).then_some(Path::new(spec));
         sysfs
             .map(Source::Sysfs)
@@ -200,7 +210,14 @@ impl Machine {
             return machine;
         }
         match Source::of(spec) {
-            Some(Source::Sysfs(dir)) => return sysfs::read(dir),
+            Some(Source::Sysfs(dir)) => {
+                let mut machine = sysfs::read(dir)?;
+                if spec == HERE {
+                    machine.kernel = kernel::release();
+                    machine.preemption = machine.kernel.as_deref().and_then(kernel::preemption);
+                }
+                return Ok(machine);
+            }
             Some(Source::Hwloc(file)) => {
                 let text = files::read_text(file, files::HWLOC_KIB)?;
                 return Self::from_hwloc_str(&file.display().to_string(), &text);
@@ -305,6 +322,8 @@ impl Machine {
             idle_states: default_idle_states(),
             costs: Costs::default(),
             hz: 250,
+            kernel: None,
+            preemption: None,
             sources: BTreeMap::new(),
             assumptions: Vec::new(),
             cpus,

@@ -11,6 +11,7 @@ use toml::{Spanned, Value};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
+use crate::kernel::Preemption;
 use crate::machine::{Arch, IdleState, Machine, Place, flat_distances};
 use crate::online::{CacheSizes, unknown_distances};
 use crate::presets;
@@ -31,6 +32,8 @@ struct File {
     packages: Option<Figure>,
     cluster_cores: Option<Figure>,
     hz: Option<Figure>,
+    kernel: Option<Figure>,
+    preemption: Option<Figure>,
     distances: Option<Figure>,
     reclaim_distance: Option<Figure>,
     llc: Option<Vec<Spanned<Llc>>>,
@@ -377,6 +380,12 @@ impl Reader<'_> {
         }
         if let Some(figure) = &file.hz {
             machine.hz = self.integer("hz", figure, 24, 1200)? as u32;
+        }
+        if let Some(figure) = &file.kernel {
+            machine.kernel = Some(self.text("kernel", figure)?.to_owned());
+        }
+        if let Some(figure) = &file.preemption {
+            machine.preemption = Some(self.choice("preemption", figure, &Preemption::ALL)?);
         }
         if let Some(figure) = &file.reclaim_distance {
             machine.reclaim_distance = self.integer("reclaim_distance", figure, 10, 254)? as u32;

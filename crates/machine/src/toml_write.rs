@@ -53,6 +53,12 @@ impl Writer<'_> {
         self.figure("description", "description", quote(&machine.description));
         self.figure("arch", "arch", quote(machine.arch.name()));
         self.figure("hz", "hz", machine.hz);
+        if let Some(kernel) = &machine.kernel {
+            self.figure("kernel", "kernel", quote(kernel));
+        }
+        if let Some(preemption) = machine.preemption {
+            self.figure("preemption", "preemption", quote(preemption.name()));
+        }
         self.figure("distances", "distances", format_args!("{:?}", machine.distances));
         self.figure("reclaim_distance", "reclaim_distance", machine.reclaim_distance);
         if machine.idle_states.is_empty() {

@@ -135,7 +135,7 @@ fn defaults_are_in_range_and_named() {
         costs
             .set("nothing", 1)
             .unwrap_err()
-            .starts_with("unknown cost `nothing`, allowed are transfer_smt_ns, ")
+            .starts_with("unknown cost `nothing`, `coreward topology 1c --toml` lists all")
     );
     assert_eq!(costs.get("nothing"), None);
 }
@@ -191,7 +191,7 @@ fn wrong_structure() {
     );
     assert_eq!(
         message("\n\nshap = \"2c\""),
-        "m.toml:3: unknown field `shap`, did you mean `shape`? expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
+        "m.toml:3: unknown field `shap`, did you mean `shape`? expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `kernel`, `preemption`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
     );
     assert_eq!(message("shape = \"2c"), "m.toml:1: invalid basic string");
     assert_eq!(message("shape = 2"), "m.toml:1: shape must be a text, not integer");

@@ -123,10 +123,11 @@ impl Metric {
     /// The same as [`Metric::from_name`] for a user.
     ///
     /// # Errors
-    /// There is none; the message lists all.
+    /// There is none; the message names similar ones.
     pub fn named(name: &str) -> Result<Metric, String> {
         let all = Metric::ALL.iter().map(|metric| metric.name());
-        Metric::from_name(name).ok_or_else(|| coreward_input::unknown("metric", name, all))
+        Metric::from_name(name)
+            .ok_or_else(|| coreward_input::unknown_of_many("metric", name, all, "coreward experiment schema"))
     }
 
     /// The metric of this name, if the table has it.

@@ -19,8 +19,12 @@ const VALUE: usize = 12;
 /// The whole report: the comparison with all its metrics, what it says, and the published figures beside the simulated.
 ///
 /// The headline metrics, those that the experiment is about, come first and with their spread.
-pub fn render(comparison: &Comparison) -> String {
-    let rows = rows(comparison);
+///
+/// Of the exploratory metrics it has those that differ most clearly, at most [`FEW`], or all.
+pub fn render(comparison: &Comparison, all: bool) -> String {
+    let exploratory = exploratory(comparison);
+    let shown = if all { exploratory.clone() } else { clearest(comparison, &exploratory) };
+    let rows = rows(comparison, &shown);
     let mut out = comparison.experiment.clone();
     if let Some(case) = &comparison.case {
         _ = write!(out, ": {case}");
@@ -32,6 +36,10 @@ pub fn render(comparison: &Comparison) -> String {
         _ = write!(out, "{:title_width$}", row.title);
         row.cells.iter().for_each(|cell| out.push_str(cell));
         out.push('\n');
+    }
+    let left_out = exploratory.len() - shown.len();
+    if left_out > 0 {
+        _ = writeln!(out, "{left_out} more exploratory metrics: --all, --json or --html");
     }
     out.push('\n');
     out.push_str(&verdict::legend(comparison));
@@ -95,20 +103,43 @@ const HEADLINE_ROWS: [(&str, Statistic); 5] = [
     ("Max", |s| Some(s.max)),
 ];
 
-fn rows(comparison: &Comparison) -> Vec<Row> {
-    let present = |metric: &&Metric| {
-        comparison.baseline.metrics.contains_key(metric)
-            || comparison.variants.iter().any(|variant| variant.side.metrics.contains_key(metric))
+/// Exploratory metrics that are shown unless all are asked for: with two headline metrics, the table is a screenful.
+const FEW: usize = 12;
+
+fn is_present(comparison: &Comparison, metric: Metric) -> bool {
+    comparison.baseline.metrics.contains_key(&metric)
+        || comparison.variants.iter().any(|variant| variant.side.metrics.contains_key(&metric))
+}
+
+/// The metrics that the comparison is not about, in the order of the registry.
+fn exploratory(comparison: &Comparison) -> Vec<Metric> {
+    let others = Metric::ALL.iter().copied().filter(|metric| !comparison.headline.contains(metric));
+    others.filter(|metric| is_present(comparison, *metric)).collect()
+}
+
+/// Those of which a variant differs most clearly by its p-value, in the same order; without tests, the first ones.
+fn clearest(comparison: &Comparison, exploratory: &[Metric]) -> Vec<Metric> {
+    let p = |metric: &Metric| {
+        let of = |variant: &Variant| variant.p_value.get(metric).copied().flatten();
+        comparison.variants.iter().filter_map(of).fold(1.0, f64::min)
     };
+    let mut ranked: Vec<(f64, usize)> = exploratory.iter().map(p).zip(0..).collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut first: Vec<usize> = ranked.into_iter().take(FEW).map(|(_, index)| index).collect();
+    first.sort_unstable();
+    first.into_iter().map(|index| exploratory[index]).collect()
+}
+
+fn rows(comparison: &Comparison, exploratory: &[Metric]) -> Vec<Row> {
     let of_headline = |&metric: &Metric| {
         let mut rows = HEADLINE_ROWS.map(|(statistic, of)| row(comparison, metric, statistic, of)).to_vec();
         // behind the mean
         rows.insert(2, interval_row(comparison, metric));
         rows
     };
-    let first = comparison.headline.iter().filter(present).flat_map(of_headline);
-    let others = Metric::ALL.iter().filter(present).filter(|metric| !comparison.headline.contains(metric));
-    first.chain(others.map(|&metric| row(comparison, metric, "Amean", |s| Some(s.mean)))).collect()
+    let headline = comparison.headline.iter().filter(|metric| is_present(comparison, **metric));
+    let others = exploratory.iter().map(|&metric| row(comparison, metric, "Amean", |s| Some(s.mean)));
+    headline.flat_map(of_headline).chain(others).collect()
 }
 
 /// Which changes of a metric's mean the runs do not exclude.
@@ -243,7 +274,7 @@ mod tests {
 
     #[test]
     fn golden_report() {
-        golden("table.txt", &render(&example()));
+        golden("table.txt", &render(&example(), false));
     }
 
     #[test]
@@ -285,6 +316,34 @@ mod tests {
         assert_eq!(split_label(""), pair("", ""));
     }
 
+    /// The clearest ones are shown, in the registry's order, and the rest is counted.
+    #[test]
+    fn exploratory_rows_are_a_screenful_unless_all_are_asked_for() {
+        let side = |differs: f64| Runs {
+            label: "x".into(),
+            runs: (0..4)
+                .map(|i| {
+                    let clear = [Metric::sim_events, Metric::busy_s];
+                    let value =
+                        |m: &Metric| 10.0 + f64::from(i) + if clear.contains(m) { differs } else { 0.0 };
+                    Metric::ALL.iter().map(|m| (*m, value(m))).collect()
+                })
+                .collect(),
+            seed: differs as u64,
+            ..Runs::default()
+        };
+        let comparison = Comparison::new("e", &[], side(0.0), vec![side(50.0)], vec![], vec![]);
+        let (few, all) = (render(&comparison, false), render(&comparison, true));
+        let rows = |text: &str| text.lines().filter(|line| line.starts_with("Amean")).count();
+        assert_eq!((rows(&few), rows(&all)), (2 + FEW, Metric::ALL.len()));
+        let left_out = Metric::ALL.len() - 2 - FEW;
+        assert!(few.contains(&format!("\n{left_out} more exploratory metrics: --all, ")), "{few}");
+        assert!(!all.contains("more exploratory"));
+        let at =
+            |name: &str| few.find(&format!("Amean    {name} ")).unwrap_or_else(|| panic!("{name}: {few}"));
+        assert!(at("busy_s") < at("sim_events"));
+    }
+
     #[test]
     fn single_runs_are_said_to_be_untested() {
         let one = |value| Runs {
@@ -293,7 +352,7 @@ mod tests {
             ..Runs::default()
         };
         let comparison = Comparison::new("e", &[], one(2.0), vec![one(1.0)], vec![], vec![]);
-        let report = render(&comparison);
+        let report = render(&comparison, false);
         assert!(report.contains("\nx: not tested, it takes two runs a side\n"), "{report}");
         assert!(report.contains("Amean    runtime_s      2.0000 (   0.00%)      1.0000 (  50.00%)"));
     }

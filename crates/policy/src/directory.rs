@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use libloading::Library;
 use object::read::elf::ElfFile64;
@@ -228,6 +229,31 @@ fn cache() -> Option<PathBuf> {
     fs::create_dir_all(&cache).is_ok().then_some(cache)
 }
 
+/// A library that nobody has used for so long is removed when another one is made.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Notes in the file's time of modification that the library is used. The directory may belong to somebody else; then it
+/// is at worst compiled again.
+fn used_now(object: &Path) {
+    let file = fs::File::options().append(true).open(object);
+    let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Removes the libraries of a cache that have not been used since [`UNUSED`] before `now`.
+fn remove_unused(cache: &Path, now: SystemTime) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(NAME) && name.ends_with(".so"));
+        let used = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > UNUSED));
+        if is_ours && is_old {
+            // another process may have removed it
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// What has been loaded, by directory and content.
 static LOADED: Mutex<BTreeMap<(PathBuf, u64), &'static Code>> = Mutex::new(BTreeMap::new());
 
@@ -247,8 +273,11 @@ impl Code {
         let unkept = tempfile::tempdir().map_err(|e| format!("{}: {e}", directory.display()))?;
         let kept = cache().unwrap_or_else(|| unkept.path().into());
         let object = kept.join(format!("{NAME}{key:016x}.so"));
-        if !object.is_file() {
+        if object.is_file() {
+            used_now(&object);
+        } else {
             tree.compile(&compiler, &object)?;
+            remove_unused(&kept, SystemTime::now());
         }
         let code = load(&object, directory).map_err(|what| format!("{}: {what}", directory.display()))?;
         let code: &'static Code = Box::leak(Box::new(code));
@@ -505,6 +534,23 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert!(message(&file).ends_with(": it is not a directory"));
         assert!(message(&empty.path().join("none")).ends_with(": it is not a directory"));
+    }
+
+    #[test]
+    fn libraries_that_nobody_uses_are_removed() {
+        let cache = tempfile::tempdir().unwrap();
+        let file = |name: &str, age: Duration| {
+            let path = cache.path().join(name);
+            let file = fs::File::create(&path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+            path
+        };
+        let day = Duration::from_secs(24 * 3600);
+        let (old, used) = (file("policy-1.so", 31 * day), file("policy-2.so", 31 * day));
+        let (new, other) = (file("policy-3.so", 29 * day), file("other.so", 365 * day));
+        used_now(&used);
+        remove_unused(cache.path(), SystemTime::now());
+        assert_eq!([old, used, new, other].map(|path| path.exists()), [false, true, true, true]);
     }
 
     #[test]

@@ -46,10 +46,17 @@ impl Profile {
     /// The profile that is meant when none is named.
     pub const DEFAULT: Profile = Profile { index: 8 };
 
-    /// The profile of that name, which may be the kernel's version alone (`6.12` for `linux-6.12`), if there is one.
+    /// The profile of that name, which may also be the kernel's version alone (`6.12` for `linux-6.12`) or a release of
+    /// it (`6.12.107+deb13-amd64`), if there is one.
     pub fn by_name(name: &str) -> Option<Profile> {
-        let version = name.strip_prefix("linux-").unwrap_or(name);
-        let is_meant = |known: &&str| known.strip_prefix("linux-") == Some(version);
+        let release = name.strip_prefix("linux-").unwrap_or(name);
+        let is_meant = |known: &&str| {
+            let rest = known.strip_prefix("linux-").and_then(|version| release.strip_prefix(version));
+            // 6.1 is not the version of 6.12
+            rest.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(['.', '-', '+']) && !rest.contains(' ')
+            })
+        };
         Self::ALL.iter().position(is_meant).map(|index| Profile { index })
     }
 
@@ -188,7 +195,11 @@ mod tests {
     fn a_version_names_its_profile() {
         assert_eq!(Profile::named("6.12"), Profile::named("linux-6.12"));
         assert_eq!(Profile::named("6.12").unwrap().name(), "linux-6.12");
-        for wrong in ["6.1.2", "linux-linux-6.12", "linux", "", "6", "v6.12", "6.12 "] {
+        for release in ["6.18.44", "6.18.44+deb13-amd64", "6.18-rc3", "6.18+", "linux-6.18.44"] {
+            assert_eq!(Profile::named(release).unwrap().name(), "linux-6.18", "{release}");
+        }
+        assert_eq!(Profile::named("6.1.2").unwrap().name(), "linux-6.1");
+        for wrong in ["6.17.2", "6.121", "6.12.1 x", "linux-linux-6.12", "linux", "", "6", "v6.12", "6.12 "] {
             assert!(Profile::by_name(wrong).is_none(), "{wrong}");
         }
     }

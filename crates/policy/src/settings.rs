@@ -1,11 +1,14 @@
 //! The settings of a policy, and changes to them.
 
-use coreward_input::unknown;
+use coreward_input::unknown_of_many;
 
 use crate::code::Code;
 use crate::generated::tables::{Feature, Tunable};
 use crate::layout::MAX_TUNABLES;
 use crate::profile::Profile;
+
+/// The command that lists features and tunables.
+const LISTED: &str = "coreward features";
 
 /// A policy and its settings: features and tunables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +57,12 @@ impl Changes {
     /// Switches a feature on, or off with `NO_` before its name, as a write to `sched/features` does.
     ///
     /// # Errors
-    /// There is no such feature; the message lists all.
+    /// There is no such feature; the message names similar ones.
     pub fn sched_feat(&mut self, code: &Code, name: &str) -> Result<(), String> {
         let (wanted, on) = name.strip_prefix("NO_").map_or((name, true), |wanted| (wanted, false));
         let Some(index) = code.features().iter().position(|f| f.name == wanted) else {
-            let unknown = unknown("feature", wanted, code.features().iter().map(|f| f.name));
+            let names = code.features().iter().map(|f| f.name);
+            let unknown = unknown_of_many("feature", wanted, names, LISTED);
             return Err(format!("{unknown}, each also with NO_ before it"));
         };
         self.switch(1 << index, on);
@@ -82,7 +86,7 @@ impl Changes {
     /// There is no such tunable, or the value is out of its range; the message says what is allowed.
     pub fn set(&mut self, code: &Code, name: &str, value: i64) -> Result<(), String> {
         let Some(index) = code.tunables().iter().position(|t| t.name == name) else {
-            return Err(unknown("tunable", name, code.tunables().iter().map(|t| t.name)));
+            return Err(unknown_of_many("tunable", name, code.tunables().iter().map(|t| t.name), LISTED));
         };
         let tunable = &code.tunables()[index];
         if !(tunable.min..=tunable.max).contains(&value) {

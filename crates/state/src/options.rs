@@ -21,13 +21,22 @@ impl Options {
     /// A name is unknown, or a value out of its range; the message begins with the option.
     pub fn changes(&self, code: &Code) -> Result<Changes, String> {
         let mut changes = Changes::default();
+        self.add_to(&mut changes, code)?;
+        Ok(changes)
+    }
+
+    /// Adds them to others, before which they go.
+    ///
+    /// # Errors
+    /// As [`Options::changes`].
+    pub fn add_to(&self, changes: &mut Changes, code: &Code) -> Result<(), String> {
         for name in &self.sched_feat {
             changes.sched_feat(code, name).map_err(|wrong| format!("--sched-feat: {wrong}"))?;
         }
         for Assignment { name, value } in &self.set {
             changes.set(code, name, *value).map_err(|wrong| format!("--set: {wrong}"))?;
         }
-        Ok(changes)
+        Ok(())
     }
 
     /// As they were given, one by one.

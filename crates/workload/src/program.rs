@@ -356,6 +356,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether its threads have names of their own, and so are looked at one by one.
+    pub fn tells_threads_apart(&self) -> bool {
+        self.roles.iter().any(|role| matches!(role, Role::Instance(_)))
+    }
+
     /// How the tasks of a program differ from plain ones.
     pub fn attributes(&self, program: u32) -> Attributes {
         self.attributes.get(program as usize).copied().unwrap_or_default()

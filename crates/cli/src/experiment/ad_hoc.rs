@@ -1,14 +1,14 @@
 //! A comparison that the command line describes, instead of a file.
 
 use coreward_engine::Settings;
-use coreward_input::unknown;
+use coreward_input::did_you_mean;
 use coreward_machine::Costs;
 use coreward_policy::{Assignment, Profile};
 use coreward_workload::Scale;
 
 use super::{Case, Experiment, ExperimentError, Named, Side};
 use crate::policy::Policy;
-use crate::setup::{TIME_LIMIT_S, default_profile};
+use crate::setup::{self, TIME_LIMIT_S};
 
 /// The options of a comparison without a file.
 pub(crate) struct AdHoc<'a> {
@@ -16,6 +16,8 @@ pub(crate) struct AdHoc<'a> {
     pub(crate) machine: &'a str,
     pub(crate) profile: Option<&'a str>,
     pub(crate) seed: Option<u64>,
+    /// What the baseline changes.
+    pub(crate) baseline_with: Option<&'a str>,
     /// What each variant changes.
     pub(crate) with: &'a [String],
 }
@@ -30,11 +32,16 @@ impl Experiment {
             let option = option.to_owned();
             move |what: String| ExperimentError(format!("{option}: {what}"))
         };
-        let profile = options.profile.map_or_else(|| Ok(default_profile(options.machine)), Profile::named);
-        let profile = profile.map_err(refused("--profile"))?;
+        let setup::Default { mut policy, notes } = setup::policy(options.profile, options.machine)
+            .map_err(|error| ExperimentError(error.to_string()))?;
+        let mut label = policy.profile.name().to_owned();
+        if let Some(changes) = options.baseline_with {
+            policy = changed(&policy, changes).map_err(refused("--baseline-with"))?;
+            label = format!("{},{changes}", policy.profile.name());
+        }
         let seed = options.seed.unwrap_or(super::parse::DEFAULT_SEED);
         let side = |label: &str, policy: Policy| Side { label: label.to_owned(), policy, seed };
-        let baseline = side(profile.name(), Policy::new(profile));
+        let baseline = side(&label, policy);
         let mut variants: Vec<Side> = Vec::new();
         for changes in options.with {
             if variants.iter().chain([&baseline]).any(|side| side.label == *changes) {
@@ -44,7 +51,12 @@ impl Experiment {
             variants.push(side(changes, policy));
         }
         let mut origin = vec![options.workload.to_owned(), "--machine".into(), options.machine.to_owned()];
-        origin.extend(["--profile".into(), profile.name().to_owned()]);
+        origin.extend(["--profile".into(), baseline.policy.profile.name().to_owned()]);
+        // the profile alone would leave out how the machine's kernel preempts
+        let changes = baseline.policy.deviations().join(",");
+        origin.extend(
+            Some(changes).filter(|c| !c.is_empty()).into_iter().flat_map(|c| ["--baseline-with".into(), c]),
+        );
         origin.extend(options.with.iter().flat_map(|changes| ["--with".into(), changes.clone()]));
         origin.extend(["--seed".into(), seed.to_string()]);
         let named = |text: &str, place: &str| Named { text: text.to_owned(), place: place.to_owned() };
@@ -71,6 +83,7 @@ impl Experiment {
             }],
             ablations: Vec::new(),
             published: Vec::new(),
+            notes,
         })
     }
 }
@@ -83,15 +96,21 @@ fn changed(policy: &Policy, changes: &str) -> Result<Policy, String> {
         if let Some(directory) = change.strip_prefix("policy=") {
             policy.set_directory(directory.as_ref())?;
         } else if change.contains('=') {
-            let Assignment { name, value } = change.parse().map_err(|what| format!("`{change}`: {what}"))?;
-            if code.tunables().iter().any(|tunable| tunable.name == name) {
-                policy.changes.set(code, &name, value)?;
-            } else if Costs::field(&name).is_some() {
-                policy.cost(&name, value)?;
-            } else {
+            let name = change.split('=').next().unwrap_or_default().trim();
+            let is_tunable = code.tunables().iter().any(|tunable| tunable.name == name);
+            if !is_tunable && Costs::field(name).is_none() {
                 let tunables = code.tunables().iter().map(|tunable| tunable.name);
                 let costs = Costs::FIELDS.iter().map(|field| field.name);
-                return Err(unknown("tunable or cost", &name, tunables.chain(costs)));
+                return Err(format!(
+                    "unknown tunable or cost `{name}`, {}`coreward features` lists all tunables, `{}` all costs",
+                    did_you_mean(name, tunables.chain(costs)),
+                    Costs::LISTED
+                ));
+            }
+            let Assignment { name, value } = change.parse().map_err(|what| format!("`{change}`: {what}"))?;
+            match is_tunable {
+                true => policy.changes.set(code, &name, value)?,
+                false => policy.cost(&name, value)?,
             }
         } else if change.starts_with("linux-") {
             policy.profile = Profile::named(change)?;
@@ -113,6 +132,7 @@ mod tests {
             machine: "2c",
             profile: Some("linux-6.5"),
             seed: None,
+            baseline_with: None,
             with: &with,
         };
         Experiment::of_options(&options).map_err(|error| error.to_string())
@@ -138,16 +158,21 @@ mod tests {
                 &["WAKEUP_BAIS_PREV"][..],
                 "--with: unknown feature `WAKEUP_BAIS_PREV`, did you mean `WAKEUP_BIAS_PREV`? ",
             ),
-            (&["base_slice=2ms"], "--with: `base_slice=2ms`: allowed is NAME=VALUE with an integer value"),
             (
-                &["base_slice=2"],
-                "--with: unknown tunable or cost `base_slice`, did you mean `base_slice_ns`? ",
+                &["base_slice=2ms"],
+                "--with: unknown tunable or cost `base_slice`, did you mean `base_slice_ns`? `coreward features` lists all \
+                 tunables, `coreward topology 1c --toml` all costs",
+            ),
+            (&["zzz=2"], "--with: unknown tunable or cost `zzz`, `coreward features` lists all tunables"),
+            (
+                &["base_slice_ns=2x"],
+                "--with: `base_slice_ns=2x`: allowed is NAME=VALUE with an integer value",
             ),
             (&["linux-7.33"], "--with: unknown profile `linux-7.33`, did you mean `linux-7.3`? "),
             (&["nr_migrate=0"], "--with: nr_migrate is 0, allowed are 1 to 128"),
             (&["SIS_UTIL", "SIS_UTIL"], "--with: `SIS_UTIL` is a side already"),
             (&["linux-6.5"], "--with: `linux-6.5` is a side already"),
-            (&["SIS_UTIL,"], "--with: unknown feature ``, allowed are "),
+            (&["SIS_UTIL,"], "--with: unknown feature ``, `coreward features` lists all"),
         ] {
             let error = experiment(with).unwrap_err();
             assert!(error.starts_with(message), "{error}");

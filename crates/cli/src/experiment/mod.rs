@@ -54,6 +54,8 @@ pub struct Experiment {
     pub(crate) cases: Vec<Case>,
     pub(crate) ablations: Vec<Ablation>,
     pub(crate) published: Vec<Published>,
+    /// What a reader has to know of how the baseline's policy was chosen.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A text and its place in the file, for messages about it.

@@ -9,11 +9,11 @@ use coreward_policy::Profile;
 use coreward_workload::Scale;
 use toml::Spanned;
 
-use super::raw::{RawAblation, RawCase, RawExperiment, RawSide};
+use super::raw::{RawAblation, RawCase, RawExperiment, RawSide, Setting};
 use super::source::Source;
 use super::{Ablation, Case, Experiment, ExperimentError, MAX_RUNS, Side};
 use crate::policy::Policy;
-use crate::setup::{MAX_TIME_LIMIT_S, TIME_LIMIT_S, default_profile};
+use crate::setup::{self, MAX_TIME_LIMIT_S, TIME_LIMIT_S};
 
 /// Variants, cases or ablations of an experiment.
 pub(super) const MAX_PARTS: usize = 64;
@@ -34,7 +34,11 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     source.labels("a case", raw.case.iter().map(|case| &case.label))?;
     source.labels("an ablation", raw.ablation.iter().map(|ablation| &ablation.label))?;
 
-    let (baseline, variants) = source.sides(&raw)?;
+    let setup::Default { policy, notes } = match raw.baseline.profile {
+        Some(_) => setup::Default { policy: Policy::new(Profile::DEFAULT), notes: Vec::new() },
+        None => setup::default_policy(raw.machine.get_ref()),
+    };
+    let (baseline, variants) = source.sides(&raw, policy)?;
     let task_group_depth = source.depth(raw.task_group_depth.as_ref(), Settings::LOGIN_SESSION_DEPTH)?;
     let sides: Vec<&Side> = std::iter::once(&baseline).chain(&variants).collect();
     let ablation = |raw: &RawAblation| source.ablation(raw, &sides, task_group_depth);
@@ -64,6 +68,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         cases,
         ablations,
         published,
+        notes,
     })
 }
 
@@ -71,8 +76,8 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
 struct Changes<'a> {
     table: &'static str,
     sched_feat: &'a [Spanned<String>],
-    set: &'a BTreeMap<String, Spanned<i64>>,
-    cost: &'a BTreeMap<String, Spanned<i64>>,
+    set: &'a BTreeMap<String, Spanned<Setting>>,
+    cost: &'a BTreeMap<String, Spanned<Setting>>,
 }
 
 impl Source<'_> {
@@ -84,9 +89,8 @@ impl Source<'_> {
         Err(self.error(None, part, &format!("{number} {part}s, allowed are {min} to {MAX_PARTS}")))
     }
 
-    /// The baseline and the variants.
-    fn sides(&self, raw: &RawExperiment) -> Parsed<(Side, Vec<Side>)> {
-        let mut common = Policy::new(default_profile(raw.machine.get_ref()));
+    /// The baseline and the variants, from a policy that they have in common.
+    fn sides(&self, raw: &RawExperiment, mut common: Policy) -> Parsed<(Side, Vec<Side>)> {
         if let Some(level) = &raw.relax_domain_level {
             let set = common.changes.set(common.code, "relax_domain_level", *level.get_ref());
             set.map_err(|what| self.at(level, "relax_domain_level", &what))?;
@@ -122,11 +126,11 @@ impl Source<'_> {
             switched.map_err(|what| self.at(feature, &format!("{table}.sched_feat"), &what))?;
         }
         for (name, value) in changes.set {
-            let set = policy.changes.set(policy.code, name, *value.get_ref());
+            let set = value.get_ref().of(name).and_then(|value| policy.changes.set(policy.code, name, value));
             set.map_err(|what| self.at(value, &format!("{table}.set"), &what))?;
         }
         for (name, value) in changes.cost {
-            let set = policy.cost(name, *value.get_ref());
+            let set = value.get_ref().of(name).and_then(|value| policy.cost(name, value));
             set.map_err(|what| self.at(value, &format!("{table}.cost"), &what))?;
         }
         Ok(())
@@ -370,6 +374,26 @@ mod tests {
         assert_eq!(
             message(&text.replace("'root group'", "'no ticks'")),
             "e.toml:22: label: `no ticks` is the label of another ablation too"
+        );
+    }
+
+    #[test]
+    fn times_are_written_as_on_the_command_line() {
+        let with = |set: &str| format!("{MINIMAL}{set}\n");
+        let experiment = Experiment::parse(
+            "e.toml",
+            &with("set = { base_slice_ns = '6ms', nr_migrate = '8' }\ncost = { tick_ns = '2us' }"),
+        );
+        let variant = &experiment.unwrap().variants[0];
+        assert_eq!(variant.policy.deviations(), ["base_slice_ns=6000000", "nr_migrate=8", "tick_ns=2000"]);
+        let allowed = "allowed is NAME=VALUE with an integer value, for a time also like 2ms";
+        assert_eq!(
+            message(&with("set = { nr_migrate = '6ms' }")),
+            format!("e.toml:8: variant.set: {allowed}")
+        );
+        assert_eq!(
+            message(&with("set = { nr_migrate = 1.5 }")),
+            "e.toml:8: allowed is an integer, for a time also a text like \"2ms\""
         );
     }
 

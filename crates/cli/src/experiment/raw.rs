@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use coreward_metrics::{Metric, Published};
+use coreward_policy::Assignment;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
@@ -82,6 +83,24 @@ pub(super) struct RawExperiment {
     pub(super) published: Vec<Spanned<Published>>,
 }
 
+/// The value of a tunable or cost: an integer, or a text as `--with` takes it, `2ms`.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "allowed is an integer, for a time also a text like \"2ms\"")]
+pub(super) enum Setting {
+    Integer(i64),
+    Text(String),
+}
+
+impl Setting {
+    /// Its value if it is set to what is called `name`.
+    pub(super) fn of(&self, name: &str) -> Result<i64, String> {
+        match self {
+            Setting::Integer(value) => Ok(*value),
+            Setting::Text(text) => format!("{name}={text}").parse().map(|Assignment { value, .. }| value),
+        }
+    }
+}
+
 /// A side of the comparison.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -103,11 +122,11 @@ pub(super) struct RawSide {
     /// Tunables to set.
     #[serde(default)]
     #[schemars(schema_with = "schema::tunables")]
-    pub(super) set: BTreeMap<String, Spanned<i64>>,
+    pub(super) set: BTreeMap<String, Spanned<Setting>>,
     /// Costs of the machine to change.
     #[serde(default)]
     #[schemars(schema_with = "schema::costs")]
-    pub(super) cost: BTreeMap<String, Spanned<i64>>,
+    pub(super) cost: BTreeMap<String, Spanned<Setting>>,
     /// Seed of its first run, for a comparison of runs with other seeds; default: as the experiment.
     pub(super) seed: Option<u64>,
 }
@@ -146,11 +165,11 @@ pub(super) struct RawAblation {
     /// Tunables to set.
     #[serde(default)]
     #[schemars(schema_with = "schema::tunables")]
-    pub(super) set: BTreeMap<String, Spanned<i64>>,
+    pub(super) set: BTreeMap<String, Spanned<Setting>>,
     /// Costs of the machine to change.
     #[serde(default)]
     #[schemars(schema_with = "schema::costs")]
-    pub(super) cost: BTreeMap<String, Spanned<i64>>,
+    pub(super) cost: BTreeMap<String, Spanned<Setting>>,
     /// Task groups around the workload.
     #[serde(default)]
     #[schemars(schema_with = "schema::task_group_depth")]

@@ -44,18 +44,18 @@ pub(super) fn features(_: &mut SchemaGenerator) -> Schema {
 pub(super) fn tunables(_: &mut SchemaGenerator) -> Schema {
     let entry = |t: &coreward_policy::TunableInfo| {
         let what = format!("{} [{}; default: {}]", t.help, t.unit, t.default);
-        (t.name.to_owned(), integer(t.min.into(), t.max.into(), &what))
+        (t.name.to_owned(), setting(t.min.into(), t.max.into(), &what))
     };
     json_schema!({
         "type": "object",
         "properties": TUNABLES.iter().map(entry).collect::<Map<_, _>>(),
-        "additionalProperties": {"type": "integer"},
+        "additionalProperties": {"type": ["integer", "string"]},
     })
 }
 
 pub(super) fn costs(_: &mut SchemaGenerator) -> Schema {
     let entry = |field: &coreward_machine::CostField| {
-        (field.name.to_owned(), integer(field.min.into(), field.max.into(), field.meaning))
+        (field.name.to_owned(), setting(field.min.into(), field.max.into(), field.meaning))
     };
     let costs: Map<_, _> = Costs::FIELDS.iter().map(entry).collect();
     json_schema!({"type": "object", "properties": costs, "additionalProperties": false})
@@ -82,8 +82,15 @@ pub(super) fn variants(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "items": side, "minItems": 1, "maxItems": MAX_PARTS})
 }
 
-fn integer(min: Value, max: Value, description: &str) -> Value {
-    json!({"type": "integer", "minimum": min, "maximum": max, "description": description})
+/// An integer, or a time with its unit as a text.
+fn setting(min: Value, max: Value, description: &str) -> Value {
+    json!({
+        "type": ["integer", "string"],
+        "minimum": min,
+        "maximum": max,
+        "pattern": "^[0-9]+(ns|us|ms|s)?$",
+        "description": description,
+    })
 }
 
 #[cfg(test)]

@@ -12,16 +12,16 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_machine::Machine;
+use coreward_machine::{HERE, Machine};
 use coreward_metrics::Metric;
 use coreward_policy::Tunable;
 use coreward_workload::{Scale, Workload};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
+use crate::assumed;
 use crate::cli;
 use crate::output::{self, Outputs};
-use crate::policy::Policy;
 use crate::setup::{self, Host};
 use crate::unmet::Unmet;
 use observed::{Observed, Observer};
@@ -137,20 +137,21 @@ fn measure(args: &cli::Validate, lines: &[&str], host: &Host) -> Result<Stored> 
 fn host(args: &cli::Validate, stored: Option<&Stored>) -> Result<Host> {
     let profile = args.profile.as_deref().or(stored.map(|stored| stored.profile.as_str()));
     // whatever file describes it, it is this machine
-    let mut policy = Policy::new(setup::profile(profile, "sysfs")?);
-    policy.changes = args.options.changes(policy.code).map_err(anyhow::Error::msg)?;
+    let setup::Default { mut policy, notes } = setup::policy(profile, HERE)?;
+    args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
     }
     if policy.settings().tunables[Tunable::relax_domain_level as usize] >= 0 {
         bail!("--set: relax_domain_level is a request of cpusets, which validate does not change");
     }
-    let machine = Machine::load(&args.machine).context("--machine")?;
-    let (described, here) = (machine.nr_cpus(), Machine::load("sysfs")?.nr_cpus());
+    let machine = assumed::machine(&args.machine, args.strict).context("--machine")?;
+    let (described, here) = (machine.nr_cpus(), Machine::load(HERE)?.nr_cpus());
     if stored.is_none() && described != here {
         bail!("--machine: {} has {described} CPUs, this machine has {here}", args.machine);
     }
     let mut host = Host::new(machine, policy)?;
+    host.notes = notes;
     let depth = args.task_group_depth.or(stored.map(|stored| stored.task_group_depth));
     host.task_group_depth = depth.unwrap_or_else(task_group::depth);
     Ok(host)
@@ -187,6 +188,13 @@ fn simulate(host: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
 
 fn progress(steps: u64) -> ProgressBar {
     if stderr().is_terminal() { ProgressBar::new(steps) } else { ProgressBar::hidden() }
+}
+
+/// A line on standard error for those who do not see the progress bar.
+fn say(progress: &ProgressBar, what: &str) {
+    if progress.is_hidden() {
+        eprintln!("coreward: {}", coreward_input::message(what));
+    }
 }
 
 /// Reads the benchmark's command line as it will be simulated.

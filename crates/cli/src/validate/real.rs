@@ -202,6 +202,9 @@ pub(super) fn run_all(
                 }
             }
         }
+        if round > 0 {
+            super::say(progress, &format!("round {round} of {rounds} was run here"));
+        }
     }
     let refused = refused.map(|error| {
         format!(

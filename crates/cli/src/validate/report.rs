@@ -185,6 +185,7 @@ impl<'a> Report<'a> {
                 .to_owned()
         });
         std::iter::once(mark.to_owned())
+            .chain(self.host.notes.iter().cloned())
             .chain(recording)
             .chain(self.stored.notes.iter().cloned())
             .chain(longer)

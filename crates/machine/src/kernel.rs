@@ -1,0 +1,141 @@
+//! The kernel that runs on a machine: its release, and how it preempts.
+
+use std::fs::{self, File};
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+/// When the kernel takes a CPU from a task that runs in the kernel (`preempt=` on its command line).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preemption {
+    /// When the task leaves the kernel (`CONFIG_PREEMPT_NONE`).
+    None,
+    /// The same, and where the kernel asks for it (`CONFIG_PREEMPT_VOLUNTARY`).
+    Voluntary,
+    /// At once (`CONFIG_PREEMPT`).
+    Full,
+    /// For fair tasks when the task leaves the kernel, at the latest at a tick (`CONFIG_PREEMPT_LAZY`).
+    Lazy,
+    /// At once, almost everywhere (`CONFIG_PREEMPT_RT`).
+    Rt,
+}
+
+/// Larger configurations are not read; one of 2025 has 300 KiB.
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
+
+impl Preemption {
+    pub(crate) const ALL: [(&'static str, Preemption); 5] = [
+        ("none", Preemption::None),
+        ("voluntary", Preemption::Voluntary),
+        ("full", Preemption::Full),
+        ("lazy", Preemption::Lazy),
+        ("rt", Preemption::Rt),
+    ];
+
+    /// Its name in machine files, that of `preempt=` where the kernel has one.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    fn named(name: &str) -> Option<Preemption> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, model)| *model)
+    }
+}
+
+/// The release of the running kernel (`uname -r`); `None` without /proc.
+pub(crate) fn release() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    Some(text.trim().to_owned()).filter(|release| !release.is_empty())
+}
+
+/// How the running kernel of that release preempts, if it can be known.
+pub(crate) fn preemption(release: &str) -> Option<Preemption> {
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    chosen(&text("/sys/kernel/debug/sched/preempt"))
+        .or_else(|| of_version(&text("/proc/sys/kernel/version")))
+        .or_else(|| of_command_line(&text("/proc/cmdline")))
+        .or_else(|| of_config(&config(release)?))
+}
+
+/// From debugfs, which encloses the model that is in use in parentheses: `none voluntary (full) lazy`.
+fn chosen(text: &str) -> Option<Preemption> {
+    let (_, rest) = text.split_once('(')?;
+    Preemption::named(rest.split_once(')')?.0)
+}
+
+/// From `uname -v`; `PREEMPT_DYNAMIC` leaves it open.
+fn of_version(text: &str) -> Option<Preemption> {
+    let word = text.split_whitespace().find(|word| word.starts_with("PREEMPT"));
+    match word {
+        Some("PREEMPT_RT") => Some(Preemption::Rt),
+        Some("PREEMPT_LAZY") => Some(Preemption::Lazy),
+        Some("PREEMPT") => Some(Preemption::Full),
+        // neither is named there, and they are the same for the scheduler
+        None if !text.trim().is_empty() => Some(Preemption::None),
+        _ => None,
+    }
+}
+
+fn of_command_line(text: &str) -> Option<Preemption> {
+    let words = text.split_whitespace().take_while(|word| *word != "--");
+    words.filter_map(|word| Preemption::named(word.strip_prefix("preempt=")?)).last()
+}
+
+/// What the kernel was built with.
+fn config(release: &str) -> Option<String> {
+    let mut text = String::new();
+    if let Ok(file) = File::open(format!("/boot/config-{release}")) {
+        file.take(MAX_CONFIG_BYTES).read_to_string(&mut text).ok()?;
+    } else {
+        let packed = flate2::read::GzDecoder::new(File::open("/proc/config.gz").ok()?);
+        packed.take(MAX_CONFIG_BYTES).read_to_string(&mut text).ok()?;
+    }
+    Some(text)
+}
+
+fn of_config(text: &str) -> Option<Preemption> {
+    let is_set = |option: &str| text.lines().any(|line| line.strip_prefix(option) == Some("=y"));
+    let options = [
+        ("CONFIG_PREEMPT_RT", Preemption::Rt),
+        ("CONFIG_PREEMPT_LAZY", Preemption::Lazy),
+        ("CONFIG_PREEMPT", Preemption::Full),
+        ("CONFIG_PREEMPT_VOLUNTARY", Preemption::Voluntary),
+        ("CONFIG_PREEMPT_NONE", Preemption::None),
+    ];
+    options.into_iter().find(|(option, _)| is_set(option)).map(|(_, model)| model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_known_wherever_the_kernel_tells_it() {
+        assert_eq!(chosen("none voluntary (full) lazy\n"), Some(Preemption::Full));
+        assert_eq!(chosen("full (lazy) \n"), Some(Preemption::Lazy));
+        assert_eq!(chosen(""), None);
+        let version = |text: &str| of_version(text);
+        assert_eq!(version("#1 SMP PREEMPT_DYNAMIC Debian 6.18.44-1 (2026-05-01)"), None);
+        assert_eq!(version("#1 SMP PREEMPT_RT Debian 6.12.107-1"), Some(Preemption::Rt));
+        assert_eq!(version("#1 SMP PREEMPT Mon Jan 1"), Some(Preemption::Full));
+        assert_eq!(version("#1 SMP Debian 5.10.226-1"), Some(Preemption::None));
+        assert_eq!(version(""), None);
+        assert_eq!(of_command_line("quiet preempt=none ro preempt=full"), Some(Preemption::Full));
+        assert_eq!(of_command_line("quiet preempt=some -- preempt=none"), None);
+        let built = "CONFIG_PREEMPT_BUILD=y\n# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_LAZY=y\n";
+        assert_eq!(of_config(built), Some(Preemption::Lazy));
+        assert_eq!(
+            of_config("CONFIG_PREEMPT_VOLUNTARY_BUILD=y\nCONFIG_PREEMPT_NONE=y\n"),
+            Some(Preemption::None)
+        );
+        assert_eq!(of_config(""), None);
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for (name, model) in Preemption::ALL {
+            assert_eq!((Preemption::named(name), model.name()), (Some(model), name));
+        }
+    }
+}
