@@ -135,9 +135,14 @@ fn measure(args: &cli::Validate, lines: &[&str], host: &Host) -> Result<Stored> 
 
 /// The machine under the policy of its kernel: this one, or that of which figures were stored.
 fn host(args: &cli::Validate, stored: Option<&Stored>) -> Result<Host> {
-    let profile = args.profile.as_deref().or(stored.map(|stored| stored.profile.as_str()));
-    // whatever file describes it, it is this machine
-    let setup::Default { mut policy, notes } = setup::policy(profile, HERE)?;
+    // figures that were stored say less of their kernel than a machine file may
+    let described = stored.is_some()
+        && args.machine != HERE
+        && Machine::load(&args.machine).is_ok_and(|machine| machine.kernel.is_some());
+    let stored_profile = stored.filter(|_| !described).map(|stored| stored.profile.as_str());
+    let profile = args.profile.as_deref().or(stored_profile);
+    let kernel_of = if described { &args.machine } else { HERE };
+    let setup::Default { mut policy, notes } = setup::policy(profile, kernel_of)?;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;

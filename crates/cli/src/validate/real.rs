@@ -202,7 +202,7 @@ pub(super) fn run_all(
                 }
             }
         }
-        if round > 0 {
+        if round > 0 && benchmarks.iter().any(|benchmark| benchmark.missing.is_none()) {
             super::say(progress, &format!("round {round} of {rounds} was run here"));
         }
     }
