@@ -45,14 +45,14 @@ pub(crate) fn run(args: &Live) -> Result<()> {
     // reports wrong settings before anything is served
     policy::system(&LiveMachine::load()?, &settings, profile)?;
     let every = Duration::from_secs(args.metrics_interval);
-    let mut metrics = args.metrics.as_deref().map(|path| MetricsFile::create(path, every)).transpose()?;
+    let metrics = args.metrics.as_deref().map(|path| MetricsFile::create(path, every)).transpose()?;
 
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);
     ctrlc::set_handler(move || end.store(true, Ordering::Relaxed)).context("cannot wait for signals")?;
     let server = lock.serve()?;
     let settings_asked = lock.serve_settings()?;
-    let served = Served { statistics: &server, settings: &settings_asked };
+    let mut served = Served { statistics: &server, settings: &settings_asked, metrics };
     let mut interval = args.stats.map(Duration::from_secs);
     let mut counted = Vec::new();
     loop {
@@ -61,8 +61,7 @@ pub(crate) fn run(args: &Live) -> Result<()> {
                 thread::spawn(move || stats::monitor(interval));
             }
         };
-        let exit =
-            schedule(args, &mut settings, profile, &mut counted, &served, metrics.as_mut(), &ended, begun)?;
+        let exit = schedule(args, &mut settings, profile, &mut counted, &mut served, &ended, begun)?;
         if ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -72,10 +71,11 @@ pub(crate) fn run(args: &Live) -> Result<()> {
     }
 }
 
-/// What others may ask of the scheduler.
+/// What others may ask of the scheduler, and read.
 struct Served<'a> {
     statistics: &'a Server,
     settings: &'a Receiver<Asked>,
+    metrics: Option<MetricsFile>,
 }
 
 /// Loads the scheduler for the online CPUs, and answers requests until it ends. The counters
@@ -85,8 +85,7 @@ fn schedule(
     settings: &mut PolicySettings,
     profile: Profile,
     counted: &mut Vec<live_stats>,
-    served: &Served,
-    mut metrics: Option<&mut MetricsFile>,
+    served: &mut Served,
     ended: &AtomicBool,
     begun: impl FnOnce(),
 ) -> Result<UserExitInfo> {
@@ -123,7 +122,7 @@ fn schedule(
         let request = ask.recv_timeout(POLL);
         let bss = skel.maps.bss_data.as_mut().context("the programs have no data")?;
         let mut running = Running::new(bss, &live, settings, profile);
-        if let Some(file) = &mut metrics {
+        if let Some(file) = &mut served.metrics {
             file.update(|| running.metrics());
         }
         for asked in served.settings.try_iter() {
