@@ -361,6 +361,9 @@ pub(crate) struct Compare {
     /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
     #[arg(long)]
     pub(crate) ablations: bool,
+    /// Exit with status 1 if a run of a side broke an invariant, as with coreward run --check [default: only report it]
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Print all exploratory metrics [default: the dozen that differs most clearly]
     #[arg(long)]
     pub(crate) all: bool,

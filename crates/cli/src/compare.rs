@@ -13,6 +13,7 @@ use crate::experiment::{AdHoc, Experiment};
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
 use crate::standing;
+use crate::unmet::Unmet;
 
 pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     let (files, experiments) = prepare(args)?;
@@ -46,6 +47,10 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         file.write_all(html::render(comparisons, ablations).as_bytes())?;
         file.finish()?;
     }
+    let broken: Vec<String> = match args.check {
+        true => reports.iter().flat_map(|(comparisons, _)| broken(comparisons)).collect(),
+        false => Vec::new(),
+    };
     let one = args.experiments.len() == 1 && !args.experiments[0].is_dir();
     let reports = reports.into_iter().zip(&experiments);
     let reports =
@@ -59,7 +64,18 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         write(&mut file)?;
         file.finish()?;
     }
-    if json_only { write(out) } else { Ok(()) }
+    if json_only {
+        write(out)?;
+    }
+    Unmet::check(&broken)
+}
+
+/// The invariants that runs of an experiment broke, with its name and the case.
+fn broken(comparisons: &[Comparison]) -> impl Iterator<Item = String> {
+    comparisons.iter().flat_map(|comparison| {
+        let case = comparison.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
+        comparison.broken.iter().map(move |broken| format!("{}: {case}{broken}", comparison.experiment))
+    })
 }
 
 /// The files that are read, and what stands in them. Every one is read before the first is run, so that a mistake in the

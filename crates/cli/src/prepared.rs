@@ -1,12 +1,13 @@
 //! Experiments that are ready to run, and their runs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::iter::zip;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_engine::NoTrace;
+use coreward_engine::{NoTrace, Violation};
 use coreward_input::printable;
 use coreward_metrics::{Ablated, Comparison, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
@@ -74,8 +75,16 @@ struct Batch<'a> {
     runs: Range<usize>,
 }
 
-/// The metrics of the runs of each side, in the order of their seeds.
-type SideRuns = Vec<Vec<Metrics>>;
+/// What a run came to.
+#[derive(Clone)]
+struct Ran {
+    metrics: Metrics,
+    /// The invariants that it broke.
+    broken: Vec<Violation>,
+}
+
+/// The runs of each side, in the order of their seeds.
+type SideRuns = Vec<Vec<Ran>>;
 
 /// The files that are meant: a directory stands for all `*.toml` files in it and in its directories, in the order of
 /// their paths.
@@ -230,11 +239,10 @@ impl Prepared {
 
     /// Makes the runs of all batches.
     fn run(&self, batches: &[Batch], pool: &ThreadPool) -> Result<Vec<SideRuns>> {
-        let mut metrics = pool.install(|| self.run_all(batches))?.into_iter();
-        let of_side = |batch: &Batch, metrics: &mut dyn Iterator<Item = Metrics>| {
-            metrics.take(batch.runs.len()).collect()
-        };
-        let of_batch = |batch: &Batch| (0..batch.hosts.len()).map(|_| of_side(batch, &mut metrics)).collect();
+        let mut all = pool.install(|| self.run_all(batches))?.into_iter();
+        let of_side =
+            |batch: &Batch, all: &mut dyn Iterator<Item = Ran>| all.take(batch.runs.len()).collect();
+        let of_batch = |batch: &Batch| (0..batch.hosts.len()).map(|_| of_side(batch, &mut all)).collect();
         Ok(batches.iter().map(of_batch).collect())
     }
 
@@ -246,7 +254,7 @@ impl Prepared {
             profile: host.policy.profile.name().to_owned(),
             changes: host.policy.deviations(),
             seed: side.seed,
-            runs: runs.clone(),
+            runs: runs.iter().map(|run| run.metrics.clone()).collect(),
         });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = match batch.ablation {
@@ -257,7 +265,27 @@ impl Prepared {
         let notes = self.experiment.notes.iter().cloned().chain(scaled).collect();
         let Experiment { name, headline, .. } = &self.experiment;
         let comparison = Comparison::new(name, headline, baseline, sides.collect(), published, notes);
-        Ok(comparison.of_case(batch.case.label.clone()).with_recipe(self.recipe(batch)))
+        let comparison = comparison.of_case(batch.case.label.clone()).with_recipe(self.recipe(batch));
+        Ok(comparison.with_broken(self.broken(runs)))
+    }
+
+    /// The invariants that runs broke: for each side and invariant the first run, and how many did.
+    fn broken(&self, runs: &SideRuns) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (side, runs) in zip(self.experiment.sides(), runs) {
+            let mut kinds: BTreeMap<&str, (usize, usize, &Violation)> = BTreeMap::new();
+            for (i, violation) in
+                runs.iter().enumerate().flat_map(|(i, run)| run.broken.iter().map(move |v| (i, v)))
+            {
+                kinds.entry(violation.invariant.name()).or_insert((0, i, violation)).0 += 1;
+            }
+            let text = |(n, first, violation): (usize, usize, &Violation)| {
+                let (of, seed) = (runs.len(), side.seed.wrapping_add(first as u64));
+                format!("{}: in {n} of {of} runs, first with seed {seed}: {violation}", side.label)
+            };
+            broken.extend(kinds.into_values().map(text));
+        }
+        broken
     }
 
     fn recipe(&self, batch: &Batch) -> Recipe {
@@ -286,24 +314,24 @@ impl Prepared {
         self.experiment.published.iter().filter(|row| row.case == case.label).cloned().collect()
     }
 
-    /// The metrics of all runs, batch by batch and side by side, on the threads of the current pool.
-    fn run_all(&self, batches: &[Batch]) -> Result<Vec<Metrics>> {
+    /// All runs, batch by batch and side by side, on the threads of the current pool.
+    fn run_all(&self, batches: &[Batch]) -> Result<Vec<Ran>> {
         let runs: Vec<(&Batch, usize)> =
             batches.iter().flat_map(|batch| (0..batch.all_runs()).map(move |i| (batch, i))).collect();
         let progress = progress_bar(&self.experiment.name, runs.len());
         let one = |&(batch, i): &(&Batch, usize)| {
-            let metrics = self.run_one(batch, i);
+            let ran = self.run_one(batch, i);
             progress.inc(1);
-            metrics
+            ran
         };
         // the results, and so the first error, are in the order of the runs, whichever thread computes them
-        let results: Vec<Result<Metrics>> = runs.par_iter().map(one).collect();
+        let results: Vec<Result<Ran>> = runs.par_iter().map(one).collect();
         progress.finish_and_clear();
         results.into_iter().collect()
     }
 
     /// Run i of a batch.
-    fn run_one(&self, batch: &Batch, i: usize) -> Result<Metrics> {
+    fn run_one(&self, batch: &Batch, i: usize) -> Result<Ran> {
         let (number, run) = (i / batch.runs.len(), batch.runs.start + i % batch.runs.len());
         let side = self.experiment.sides().nth(number).context("a batch has runs of each side")?;
         let seed = side.seed.wrapping_add(run as u64);
@@ -313,7 +341,7 @@ impl Prepared {
             let of: String = of.into_iter().flatten().map(|name| format!("{name}: ")).collect();
             format!("{of}{}, seed {seed}", side.label)
         })?;
-        Ok(outcome.metrics)
+        Ok(Ran { metrics: outcome.metrics, broken: outcome.checks.violations })
     }
 }
 

@@ -96,6 +96,31 @@ fn a_policy_that_pulls_nothing_breaks_an_invariant() {
 }
 
 #[test]
+fn a_comparison_says_which_side_breaks_an_invariant() {
+    let place = Place::new("own_policy_compared");
+    fs::write(place.0.join("w.json"), RELEASED).unwrap();
+    place.change("balance/imbalance.h", "if (!is_imbalanced(sys, env))", "if (1)");
+    let text = "name = \"e\"\nmachine = \"4c\"\nworkload = \"rt-app w.json\"\nruns = 2\n[baseline]\nlabel = \"a\"\n\
+                [[variant]]\nlabel = \"b\"\n";
+    fs::write(place.0.join("intact.toml"), text).unwrap();
+    fs::write(place.0.join("own.toml"), format!("{text}policy = \"own\"\n")).unwrap();
+
+    let intact = place.run(&["compare", "intact.toml", "--check"], "cc");
+    assert_eq!((intact.status, intact.stderr.as_str()), (0, ""));
+    assert!(!intact.stdout.contains("broken"), "{}", intact.stdout);
+
+    let what = "b: in 2 of 2 runs, first with seed 1: work_conserving at 0.";
+    let broken = place.run(&["compare", "own.toml", "--check"], "cc");
+    assert_eq!(broken.status, 1);
+    assert!(broken.stderr.starts_with(&format!("coreward: e: {what}")), "{}", broken.stderr);
+    assert!(broken.stdout.contains(&format!("\nnote: broken: {what}")), "{}", broken.stdout);
+    let reported = place.run(&["compare", "own.toml", "--json"], "cc");
+    assert_eq!((reported.status, reported.stderr.as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&reported.stdout).expect("JSON");
+    assert!(json["broken"][0].as_str().is_some_and(|broken| broken.starts_with(what)), "{}", json["broken"]);
+}
+
+#[test]
 fn the_rule_acts_when_its_feature_is_on_and_nothing_else_changes() {
     let place = Place::new("own_policy_acts");
     let built_in = place.report(&[]);

@@ -64,6 +64,9 @@ pub struct Comparison {
     pub record: Option<Standing>,
     /// Remarks for the reader of the report.
     pub notes: Vec<String>,
+    /// The invariants that runs of a side broke.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<String>,
 }
 
 /// A side of a comparison.
@@ -135,6 +138,7 @@ impl Comparison {
             published: published.into_iter().map(Published::with_delta).collect(),
             record: None,
             notes,
+            broken: Vec::new(),
         }
     }
 
@@ -146,6 +150,11 @@ impl Comparison {
     /// The comparison as one case of its experiment.
     pub fn of_case(self, label: Option<String>) -> Comparison {
         Comparison { case: label, ..self }
+    }
+
+    /// The comparison with the invariants that its runs broke.
+    pub fn with_broken(self, broken: Vec<String>) -> Comparison {
+        Comparison { broken, ..self }
     }
 
     /// The comparison with the model's record at such comparisons.

@@ -47,11 +47,14 @@ pub fn render(comparison: &Comparison, all: bool) -> String {
         out.push('\n');
         out.push_str(&published(comparison));
     }
-    if !comparison.notes.is_empty() {
+    if !comparison.notes.is_empty() || !comparison.broken.is_empty() {
         out.push('\n');
     }
     for note in &comparison.notes {
         _ = writeln!(out, "note: {note}");
+    }
+    for broken in &comparison.broken {
+        _ = writeln!(out, "note: broken: {broken}");
     }
     out
 }

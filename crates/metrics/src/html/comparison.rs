@@ -52,6 +52,9 @@ fn section(out: &mut String, comparison: &Comparison) {
     for note in &comparison.notes {
         _ = writeln!(out, "<p>{}</p>", escape(note));
     }
+    for broken in &comparison.broken {
+        _ = writeln!(out, "<p>broken: {}</p>", escape(broken));
+    }
 }
 
 /// What was run, and how to repeat it.
