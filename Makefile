@@ -3,6 +3,7 @@
 # make demo: builds, then runs the first experiment.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
+# make advisories: looks for known faults of all libraries in RustSec's database, which it fetches.
 # make docs: runs the commands of README.md, docs/guide.md and docs/variant.md and writes what they print into these pages.
 # make validation: calibrates this machine twice, runs twenty benchmarks on it beside their simulation, and writes docs/results/validation.md.
 # make bench: measures the engine's speed.
@@ -67,6 +68,12 @@ deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny --locked check licenses bans sources
 	cd crates/live && $(CARGO) deny --locked check licenses bans sources
+
+advisories:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --locked check advisories
+	cd crates/live && $(CARGO) deny --locked check advisories
+	cd crates/bindings && $(CARGO) deny --locked check advisories
 
 record:
 	@sh scripts/setup.sh record
@@ -137,4 +144,4 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help build demo check deny docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz
+.PHONY: help build demo check deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz
