@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use coreward_parity::{QueueRules, Reader, Replay, Summary};
+use coreward_parity::format::StepKind;
+use coreward_parity::{QueueRules, Reader, Record, Replay, Summary};
 use coreward_policy::{Code, Entity, FairRq, QueueDecision, System, Waiting};
 
 /// Kernels with a recording in `tests/data`: CFS, and EEVDF three times.
@@ -90,6 +91,35 @@ fn leave_unnoticed(rq: &mut FairRq, sys: &System, sleep: bool, may_delay: bool) 
 fn leaving() {
     noticed(&EEVDF, QueueRules { dequeue_curr: leave_at_once, ..QueueRules::default() }, &["dequeue"]);
     noticed(&["6.1"], QueueRules { dequeue_curr: leave_unnoticed, ..QueueRules::default() }, &["dequeue"]);
+}
+
+/// The dequeues of a recording of CFS, with other flags: on how many the policy disagrees with the kernel.
+fn wrong_dequeues(flags: u32) -> usize {
+    let name = format!("{}/tests/data/queue-6.1.cwc", env!("CARGO_MANIFEST_DIR"));
+    let mut reader = Reader::open(name.as_ref()).unwrap();
+    let policy = reader.machine().host.settings(Code::built_in(), reader.machine().host.profile().0);
+    let mut replay = Replay::new(reader.machine(), &policy).unwrap();
+    let mut wrong = 0;
+    for record in &mut reader {
+        let mut record = record.unwrap();
+        if let Record::Step(step) = &mut record
+            && step.head.kind == StepKind::Dequeue as u32
+        {
+            step.head.argument |= flags;
+            wrong += replay.compare(&record).iter().filter(|outcome| !outcome.agrees()).count();
+        }
+    }
+    wrong
+}
+
+#[test]
+fn a_group_that_comes_back_does_not_move_min_vruntime_on() {
+    const SAVE: u32 = 2;
+    const MOVE: u32 = 4;
+    assert_eq!(wrong_dequeues(0), 0);
+    assert_eq!(wrong_dequeues(SAVE | MOVE), 0);
+    // those that moved it on when they were recorded
+    assert_eq!(wrong_dequeues(SAVE), 3);
 }
 
 /// Every entity that comes preempts.

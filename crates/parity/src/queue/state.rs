@@ -71,6 +71,12 @@ impl Kernel {
         argument & if self.renumbered { 0x20 } else { 0x200 } != 0
     }
 
+    /// Does the entity of a dequeue with these flags come back at once, to where it was (`DEQUEUE_SAVE` without
+    /// `DEQUEUE_MOVE`)? For CFS only.
+    pub(crate) fn comes_back(self, argument: u32) -> bool {
+        argument & 0x6 == 0x2
+    }
+
     /// Are groups' tasks in queues of their own?
     pub(crate) fn has_levels(self) -> bool {
         !self.flat

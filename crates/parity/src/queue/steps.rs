@@ -115,6 +115,7 @@ impl Side<'_> {
         (self.rules.update_curr)(&mut rq, self.sys, head.now);
         let sleep = head.argument & DEQUEUE_SLEEP != 0;
         let may_delay = self.kernel.may_delay(head.argument);
+        let charged = rq.min_vruntime;
         let (gone, se) = if self.se_is_curr() {
             ((self.rules.dequeue_curr)(&mut rq, self.sys, sleep, may_delay), rq.curr)
         } else {
@@ -125,7 +126,9 @@ impl Side<'_> {
         policy.insert(0, ("leaves", i64::from(gone)));
         kernel.insert(0, ("leaves", i64::from(head.result >= if self.kernel.has_levels() { 0 } else { 1 })));
         if self.kernel.is_cfs() && sleep && self.se_is_curr() {
-            policy.push(("min_vruntime", rq.min_vruntime));
+            // a group whose only task leaves its queue for a moment counts as asleep, but does not move it on
+            let comes_back = self.kernel.comes_back(head.argument);
+            policy.push(("min_vruntime", if comes_back { charged } else { rq.min_vruntime }));
             kernel.push(("min_vruntime", head.after.min_vruntime));
         } else if gone {
             policy.push(("lag", se.vlag));
