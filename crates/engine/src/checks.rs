@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use coreward_policy::CpuMask;
+use coreward_policy::{CpuMask, Feature, Group, Tunable};
 
 use crate::affinity::{contains, is_subset};
 use crate::cpu::Cpu;
@@ -22,8 +22,9 @@ const NOTICE_NS: u64 = 20_000_000;
 /// And for each CPU of its partition: domains are balanced every 1 to 2 ms for each of their CPUs, and a cache-hot task
 /// moves after a few attempts (`sd->cache_nice_tries`).
 const BALANCE_NS: u64 = 10_000_000;
-/// The same for a misfit, for which an attempt is enough.
-const MISFIT_NS: u64 = 4_000_000;
+/// The same for a misfit, for which an attempt is enough. The kernel does not keep to 1 ms for each CPU: attempts that find
+/// nothing double the interval, which begins there, up to 2 ms (`sd->max_interval`).
+const MISFIT_NS: u64 = 2_000_000;
 /// The longest wait in a queue of two equal tasks that is not called starvation, in ns.
 const STARVED_NS: u64 = 1_000_000_000;
 /// The longest turn of a task, in ns: `latency_ns` of CFS on 8 CPUs.
@@ -181,14 +182,17 @@ impl Simulation<'_> {
 
     fn check_waiting(&mut self, now: u64) {
         for on in 0..self.cpus.len() {
-            let crowds = self.crowds(on, now);
+            let mut crowds = self.crowds(on, now);
             let capacity = self.sys.cpu[on].capacity_orig;
-            for Crowd { allowed, task, since, .. } in &crowds {
+            for Crowd { allowed, task, since, .. } in &mut crowds {
                 // misfits apart, a bigger CPU's task need not come to a smaller one: it may not fit there
                 let mask = &self.masks[*allowed];
                 let may = |cpu: usize| contains(mask, cpu) && self.sys.cpu[cpu].capacity_orig >= capacity;
                 let idlest = self.idle_cpus().filter(|(cpu, _)| may(*cpu)).min_by_key(|(_, since)| *since);
                 let Some((cpu, idle_since)) = idlest else { continue };
+                if !self.is_overloaded(cpu, on) {
+                    *since = now;
+                }
                 let cpus = self.balanced_cpus(cpu);
                 let bound = NOTICE_NS + BALANCE_NS * cpus;
                 let since = idle_since.max(*since).max(self.masks_since);
@@ -225,16 +229,44 @@ impl Simulation<'_> {
         self.masks.len() > 1 && self.tasks.iter().any(bound)
     }
 
-    /// The capacity of the biggest CPU in the group of `cpu`, as `from` sees it when it balances the lowest domain of both.
-    fn group_capacity(&self, from: usize, cpu: usize) -> u64 {
+    /// The group of `cpu` in the lowest domain of `from` that also has `other`.
+    fn group_of(&self, from: usize, other: usize, cpu: usize) -> Option<&Group> {
         let sds = &self.sys.cpu_sd[from][..self.sys.cpu[from].nr_sd as usize];
-        let domains = sds.iter().map(|sd| &self.sys.domain[sd.domain as usize]);
-        let Some(domain) = domains.into_iter().find(|domain| contains(&domain.span, cpu)) else {
-            return u64::MAX >> 11;
-        };
+        let mut domains = sds.iter().map(|sd| &self.sys.domain[sd.domain as usize]);
+        let domain = domains.find(|domain| contains(&domain.span, other))?;
         let groups = domain.first_group as usize..(domain.first_group + domain.nr_groups) as usize;
-        let group = self.sys.group[groups].iter().find(|group| contains(&group.span, cpu));
-        group.map_or(0, |group| u64::from(group.max_capacity))
+        self.sys.group[groups].iter().find(|group| contains(&group.span, cpu))
+    }
+
+    /// Is `big` bigger than the group of `cpu`, as it sees that when it balances (capacity_greater(), and before it
+    /// group_smaller_max_cpu_capacity())?
+    fn is_bigger(&self, big: usize, cpu: usize) -> bool {
+        let (Some(own), Some(others)) = (self.group_of(big, cpu, big), self.group_of(big, cpu, cpu)) else {
+            return false;
+        };
+        let (capacity, others) = (u64::from(self.sys.cpu[big].capacity_orig), u64::from(others.max_capacity));
+        if self.feature(Feature::LB_CAPACITY_GREATER) {
+            return capacity * 1024 > others * 1078;
+        }
+        let margin = self.sys.tunable(Tunable::capacity_margin) as u64;
+        capacity > u64::from(self.sys.cpu[cpu].capacity_orig)
+            && u64::from(own.max_capacity) * 1024 > others * margin
+    }
+
+    /// Have the CPUs of the group of `cpu` more tasks than CPUs, and no time to spare, as `from` sees it
+    /// (group_is_overloaded(), with the imbalance_pct of most domains)? Otherwise balancing leaves it alone if the CPUs
+    /// that are idle there are only one fewer than in the own group.
+    fn is_overloaded(&self, from: usize, cpu: usize) -> bool {
+        let Some(group) = self.group_of(from, cpu, cpu) else { return false };
+        let (mut tasks, mut cpus, mut util, mut capacity) = (0, 0, 0, 0);
+        for rq in (0..self.cpus.len()).filter(|cpu| contains(&group.span, *cpu)).map(|cpu| &self.sys.cpu[cpu])
+        {
+            tasks += rq.nr_running;
+            cpus += 1;
+            util += u64::from(rq.avg.util_avg);
+            capacity += u64::from(rq.capacity_orig);
+        }
+        tasks > cpus && util * 117 > capacity * 100
     }
 
     /// Who waits on a CPU, one task for each mask of allowed CPUs, and since when tasks have waited there all the time.
@@ -268,15 +300,19 @@ impl Simulation<'_> {
             };
             self.watch.misfits[cpu] = Some((task, since));
             let mask = &self.masks[self.tasks[task as usize].allowed];
-            let small = u64::from(self.sys.cpu[cpu].capacity_orig);
-            // a CPU whose core is busy may be no faster; capacity_greater() asks for 5 % more, also than the biggest CPU
-            // of the misfit's group
+            // a CPU whose core is busy may be no faster
             let helps = |other: usize| {
-                let big = u64::from(self.sys.cpu[other].capacity_orig);
-                let is_big = big * 1024 > small * 1078 && big * 1024 > self.group_capacity(other, cpu) * 1078;
-                contains(mask, other) && self.cpus[other].active_siblings == 0 && is_big
+                contains(mask, other) && self.cpus[other].active_siblings == 0 && self.is_bigger(other, cpu)
             };
-            let idlest = self.idle_cpus().filter(|(other, _)| helps(*other)).min_by_key(|(_, since)| *since);
+            // one idle CPU of a group balances for all (should_we_balance()), and may be too small itself
+            let balances = |other: usize| {
+                let group = self.group_of(other, cpu, other).map(|group| group.span);
+                let mut idle =
+                    self.idle_cpus().filter(|(cpu, _)| group.is_some_and(|span| contains(&span, *cpu)));
+                idle.all(|(cpu, _)| helps(cpu))
+            };
+            let idle = self.idle_cpus().filter(|(other, _)| helps(*other) && balances(*other));
+            let idlest = idle.min_by_key(|(_, since)| *since);
             let Some((big, idle_since)) = idlest else { continue };
             let cpus = self.balanced_cpus(big);
             let bound = NOTICE_NS + MISFIT_NS * cpus;

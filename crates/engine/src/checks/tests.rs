@@ -4,7 +4,7 @@ use super::*;
 use crate::{NoTrace, Settings};
 use coreward_machine::{DomainOptions, Machine, Topology};
 use coreward_policy::layout::SD_BALANCE_NEWIDLE;
-use coreward_policy::{PolicySettings, Profile};
+use coreward_policy::{PolicySettings, Profile, feature_words};
 use coreward_workload::{Scale, rt_app};
 
 const BIG_LITTLE: &str = "[[llc]]\ncpus = \"0-1\"\n[capacity]\n\"0\" = 300\n";
@@ -21,8 +21,23 @@ fn released(instances: u32) -> String {
 /// Something that is done to a simulation before an event.
 type Tamper = fn(&mut Simulation);
 
+/// Does something to a simulation that has just begun.
+fn at_start(machine: &str, mut look: impl FnMut(&mut Simulation)) {
+    with_simulation(machine, &released(1), |sim| look(sim));
+}
+
 /// What is found in a run to which something is done before each event.
 fn found(machine: &str, workload: &str, mut tamper: impl FnMut(&mut Simulation)) -> Checks {
+    with_simulation(machine, workload, |sim| {
+        while sim.nr_live > 0 {
+            tamper(sim);
+            sim.step().unwrap();
+        }
+        std::mem::take(&mut sim.watch.found)
+    })
+}
+
+fn with_simulation<R>(machine: &str, workload: &str, then: impl FnOnce(&mut Simulation) -> R) -> R {
     let machine = if machine.contains('\n') {
         Machine::from_toml_str("test.toml", machine).unwrap()
     } else {
@@ -39,11 +54,7 @@ fn found(machine: &str, workload: &str, mut tamper: impl FnMut(&mut Simulation))
     };
     let mut trace = NoTrace;
     let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
-    while sim.nr_live > 0 {
-        tamper(&mut sim);
-        sim.step().unwrap();
-    }
-    sim.watch.found
+    then(&mut sim)
 }
 
 fn broken(checks: &Checks) -> Vec<Invariant> {
@@ -84,6 +95,49 @@ fn a_misfit_that_is_never_pulled_is_found() {
         "{intact:?} {stuck:?}"
     );
     assert!(stuck.violations[0].what.starts_with("CPU 1 has been idle for "), "{stuck:?}");
+}
+
+#[test]
+fn only_a_group_whose_idle_cpus_all_help_owes_a_misfit_its_help() {
+    // of CPUs 2 and 3 the first balances for both
+    let machine = |small: &str| {
+        format!("[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"2-3\"\n[capacity]\n\"{small}\" = 300\n")
+    };
+    let stuck = |small: &str| broken(&found(&machine(small), &released(1), unbalanced));
+    assert_eq!(stuck("0-1"), [Invariant::Misfit]);
+    assert_eq!(stuck("0-2"), []);
+}
+
+#[test]
+fn a_cpu_counts_as_bigger_by_the_rule_of_the_kernel() {
+    let machine = "[[llc]]\ncpus = \"0-1\"\n[capacity]\n\"0\" = 900\n";
+    at_start(machine, |sim| {
+        // 14 % more: more than the 5 % of capacity_greater(), less than the 25 % of capacity_margin
+        assert!(sim.is_bigger(1, 0) && !sim.is_bigger(0, 1));
+        let older = PolicySettings::new(Profile::named("linux-5.10").unwrap());
+        sim.sys.features = feature_words(older.features);
+        assert!(!sim.is_bigger(1, 0));
+    });
+}
+
+#[test]
+fn a_group_with_a_free_cpu_or_with_time_to_spare_is_not_overloaded() {
+    let overloaded = |nr_running: [u32; 2], util_avg: [u64; 2]| {
+        let mut found = (false, false);
+        at_start("2n2c", |sim| {
+            for cpu in 0..2 {
+                sim.sys.cpu[cpu].nr_running = nr_running[cpu];
+                sim.sys.cpu[cpu].avg.util_avg = util_avg[cpu];
+            }
+            // as CPU 1 sees CPU 0, and as another node sees both
+            found = (sim.is_overloaded(1, 0), sim.is_overloaded(2, 0));
+        });
+        found
+    };
+    assert_eq!(overloaded([2, 0], [1000, 0]), (true, false));
+    assert_eq!(overloaded([2, 1], [1000, 1000]), (true, true));
+    assert_eq!(overloaded([2, 1], [1000, 100]), (true, false));
+    assert_eq!(overloaded([2, 1], [100, 100]), (false, false));
 }
 
 #[test]
