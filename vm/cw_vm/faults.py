@@ -54,6 +54,14 @@ class Fault:
     controls: tuple[tuple[str, str, str], ...] = ()
     """Changed files that the verdict must condemn: what, the file, its contents."""
     memory: int | None = None
+    before: str = ""
+    """Shell that is run before the scheduler starts."""
+    arguments: str | None = None
+    """For coreward's command: a test of what only coreward's loader does."""
+    instruction_ns: int | None = None
+    """The ns that an instruction takes, if not as many as in the other tests."""
+    stall: bool = False
+    """Whether emulated CPUs stand still now and then. Each then has a thread, and the clock is the local machine's."""
 
 
 def _shares(ratio: float, tolerance: float) -> Callable[[Files, int], list[str]]:
@@ -132,6 +140,51 @@ def _crowd(files: Files, count: int) -> list[str]:
     return wrong
 
 
+def _killed_for_memory(files: Files, _count: int) -> list[str]:
+    """The verdict on a loader that the kernel is to kill for want of memory."""
+    return [] if "Out of memory: Killed process" in files.get("kernel", "") else ["nothing was killed for want of memory"]
+
+
+def _refused(name: str, what: str, words: str) -> Callable[[Files, int], list[str]]:
+    """The verdict on a command that coreward has to refuse in one sentence with these words, and status 1."""
+
+    def verdict(files: Files, _count: int) -> list[str]:
+        said = files.get(name, "")
+        refused = re.fullmatch(rf"coreward: [^\n]*{words}[^\n]*\n1\n", said)
+        return [] if refused else [f"{what} is not refused in one sentence: {said!r}"]
+
+    return verdict
+
+
+def _full(files: Files, _count: int) -> list[str]:
+    """The verdict on a full /run."""
+    wrong = []
+    if "No space left on device" not in files.get("full", ""):
+        wrong.append("/run was never full")
+    if len(re.findall(r"^coreward: --metrics: .*; it will be tried again$", files.get("loader", ""), re.MULTILINE)) != 1:
+        wrong.append("the loader does not say once that it cannot write the metrics")
+    if files.get("asked", "") != "1\n0\n":
+        wrong.append(f"the loader does not answer while /run is full: {files.get('asked', '')!r}")
+    if files.get("metrics") != "renewed\n":
+        wrong.append("the metrics are not written again when there is room")
+    return wrong
+
+
+# How long the longest wait of a task with the highest priority is at least, us, if CPUs stand still for 2 s.
+_STALL_US = 1_500_000
+
+
+def _stood_still(files: Files, _count: int) -> list[str]:
+    """The verdict on CPUs that stand still: the tasks that wait for their timers saw it."""
+    longest = max(map(int, re.findall(r"Max: *(\d+)", files.get("waits", ""))), default=0)
+    return [] if longest >= _STALL_US else [f"no CPU stood still: the longest wait is {longest} us"]
+
+
+def _all(*verdicts: Callable[[Files, int], list[str]]) -> Callable[[Files, int], list[str]]:
+    """All of these verdicts."""
+    return lambda files, count: [wrong for verdict in verdicts for wrong in verdict(files, count)]
+
+
 _MIXED = (
     "begin stress-ng --quiet --cpu $cpus --cpu-method int64 --fork 2 --switch 2 --pipe 2 --futex 1 "
     "--yield 2 --timeout {seconds}"
@@ -198,6 +251,117 @@ FAULTS = {
         f"{_MIXED} --mutex 2 --sem 2 --nanosleep 2 --vfork 1 --exec 1 --affinity 1",
         (600, 20),
     ),
+    # As a kernel without memory does: the loader is the process that it is to kill first.
+    "oom": Fault(
+        "begin hackbench --process --pipe --groups 2 --loops {count}\nsleep 1\n"
+        "echo 1000 >/proc/$loader/oom_score_adj\necho f >/proc/sysrq-trigger\nscx_wait disabled",
+        count=(400, 100),
+        killed=True,
+        verdict=_killed_for_memory,
+        controls=(("nothing is killed for want of memory", "kernel", ""),),
+    ),
+    # For longer than the watchdog waits.
+    "stop": Fault(
+        f"{_MIXED}\nkill -STOP $loader\n"
+        "ask stopped coreward-live get WAKEUP_BIAS_PREV\nsleep {seconds}\nkill -CONT $loader",
+        (40, 5),
+        verdict=_refused("stopped", "a request to a loader that is stopped", "does not answer"),
+        controls=(("a request gets no answer", "stopped", "137\n"),),
+        arguments="",
+    ),
+    "run-full": Fault(
+        f"{_MIXED}\nsleep 2\ndd if=/dev/zero of=/run/full 2>/out/full\nsleep {{seconds}}\n"
+        "cp /run/m.prom /tmp/old\nask asked coreward-live get SIS_UTIL\nrm /run/full\nsleep 3\n"
+        "cmp -s /run/m.prom /tmp/old || echo renewed >/out/metrics",
+        (20, 5),
+        verdict=_full,
+        controls=(
+            ("/run is not full", "full", ""),
+            ("the loader says nothing", "loader", ""),
+            ("the loader does not answer", "asked", "137\n"),
+            ("the metrics remain old", "metrics", ""),
+        ),
+        before="mount -t tmpfs -o size=512k none /run",
+        arguments="--metrics /run/m.prom --metrics-interval 1",
+    ),
+    "freeze": Fault(
+        f"{_MIXED}\nfreeze {{seconds}}",
+        (60, 10),
+        (30, 5),
+        verdict=_at_least("frozen", "times the load was frozen"),
+        controls=(("the load is never frozen", "frozen", "0"),),
+    ),
+    "partitions": Fault(
+        f"{_MIXED}\npartition {{seconds}}",
+        (60, 10),
+        (30, 5),
+        verdict=_at_least("partitions", "partitions were made"),
+        controls=(("there is no partition", "partitions", "0"),),
+    ),
+    # An instruction takes less time, so that emulated CPUs come to so many.
+    "execs": Fault(
+        "execs {seconds}",
+        (20, 3),
+        (1000, 1000),
+        verdict=_at_least("execs", "programs a second were started"),
+        controls=(("programs start slowly", "execs", "900"),),
+        instruction_ns=1,
+    ),
+    # The load takes as long as it takes, by no clock.
+    "clock": Fault(
+        "begin hackbench --process --pipe --groups 1 --loops $(({count} * 30))\nclocks {seconds}",
+        (40, 5),
+        (60, 8),
+        verdict=_at_least("stepped", "steps of the clock"),
+        controls=(("the clock is not set", "stepped", "0"),),
+    ),
+    "stall": Fault(
+        f"{_MIXED}\n"
+        "cyclictest --quiet --threads --affinity --priority=90 --interval=100000 --duration={seconds} >/out/waits",
+        (60, 30),
+        verdict=_stood_still,
+        controls=(("no CPU stands still", "waits", "T: 0 ( 9) P:90 I:100000 C: 9 Min: 9 Act: 9 Avg: 9 Max: 9000\n"),),
+        stall=True,
+    ),
+    # The second one of them finds no scheduler, and the kernel refuses it.
+    "rival": Fault(
+        f"{_MIXED}\nsleep 1\nask second coreward-live live\nask_unseen rival coreward-live live",
+        (10, 5),
+        verdict=_all(
+            _refused("second", "a second scheduler", "the sched_ext scheduler coreward.* runs already"),
+            _refused("rival", "a scheduler that finds none", "another sched_ext scheduler, coreward.*, was loaded meanwhile"),
+        ),
+        controls=(
+            ("a second scheduler has no words for it", "second", "coreward: Operation not permitted\n1\n"),
+            ("a scheduler that finds none is loaded", "rival", "coreward schedules CPUs 0-3\n0\n"),
+        ),
+        arguments="",
+    ),
+    # Nearly all of this at once.
+    "mix": Fault(
+        f"{_MIXED} --mutex 2 --sem 2 --nanosleep 2 --vfork 1 --exec 1 --affinity 2 --affinity-rand\n"
+        "at_once 'toggle {seconds}' 'scatter {seconds}' 'freeze {seconds}' 'partition {seconds}' 'clocks {seconds}' "
+        "'pause {seconds}'",
+        (600, 30),
+        (60, 3),
+        verdict=_all(
+            _at_least("toggled", "times a CPU went off or on"),
+            _at_least("scattered", "changes of affinity"),
+            _at_least("frozen", "times the load was frozen"),
+            _at_least("partitions", "partitions were made"),
+            _at_least("stepped", "steps of the clock"),
+            _at_least("paused", "times the loader was stopped"),
+        ),
+        controls=(
+            ("no CPU goes off", "toggled", "0"),
+            ("no affinity changes", "scattered", "0"),
+            ("the load is never frozen", "frozen", "0"),
+            ("there is no partition", "partitions", "0"),
+            ("the clock is not set", "stepped", "0"),
+            ("the loader is never stopped", "paused", "0"),
+        ),
+        memory=3072,
+    ),
     "fairness": Fault(
         "shares 'nice -n 0' 'nice -n 0' {seconds}",
         (20, 5),
@@ -225,23 +389,32 @@ FAULTS = {
 _IDLE_TASKS = 2
 
 
+def concerns(fault: Fault, scheduler: str) -> bool:
+    """Whether a scheduler can be tested so: the kernel's own has no loader, and some tests are of coreward's."""
+    if fault.arguments is not None:
+        return scheduler == schedulers.COREWARD
+    return scheduler != schedulers.KERNEL or not fault.killed
+
+
 def _counts(fault: Fault, scheduler: Scheduler) -> bool:
     """Whether the scheduler is there in the end to say how many tasks it counts on each CPU."""
     return scheduler.name == schedulers.COREWARD and not fault.killed
 
 
-def script(fault: Fault, scheduler: Scheduler, short: bool) -> str:
-    """The guest's script."""
-    scenario = fault.script.replace("{seconds}", str(fault.seconds[short]))
+def script(fault: Fault, scheduler: Scheduler, short: bool, seconds: int | None = None) -> str:
+    """The guest's script; `seconds`: for how long, if not for as long as usual."""
+    seconds = seconds or fault.seconds[short]
+    scenario = fault.script.replace("{seconds}", str(seconds))
     scenario = scenario.replace("{count}", str(fault.count[short]))
     return "\n".join(
         [
             f"{schedulers.PROLOGUE}. /usr/lib/faults.sh",
+            *([fault.before] if fault.before else []),
             f"{scheduler.start} || exit 0",
             "scx_state >/out/states",
             scenario,
             # what lasts so long by itself may end a while later on busy CPUs
-            f"finish {fault.seconds[short] + 180}",
+            f"finish {seconds + 180}",
             *(["coreward-live top --json --interval 0.1 >>/out/counted"] * 30 if _counts(fault, scheduler) else []),
             "scx_state >>/out/states",
             # whatever schedules by now must still do so

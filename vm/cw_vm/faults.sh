@@ -102,6 +102,107 @@ storm() {
 	done
 }
 
+# freeze SECONDS: stops all of the load for a moment, again and again. How often is in /out/frozen.
+freeze() {
+	local deadline=$(($(seconds) + $1))
+	frozen=0
+	while [ "$(seconds)" -lt $deadline ]; do
+		echo 1 >$group/cgroup.freeze
+		sleep 0.$((RANDOM % 9 + 1))
+		grep -q "frozen 1" $group/cgroup.events && frozen=$((frozen + 1))
+		echo 0 >$group/cgroup.freeze
+		sleep 0.5
+	done
+	echo $frozen >/out/frozen
+}
+
+# partition SECONDS: makes partitions of CPUs chosen at random, and takes them back, again and again: one with the load
+# in it, and an isolated one with nobody. How many is in /out/partitions.
+partition() {
+	local deadline=$(($(seconds) + $1))
+	partitions=0
+	echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir /sys/fs/cgroup/nobody
+	while [ "$(seconds)" -lt $deadline ]; do
+		for kind in "$group root" "/sys/fs/cgroup/nobody isolated"; do
+			dir=${kind% *}
+			first=$((RANDOM % (cpus - 1) + 1))
+			echo $first-$((first + RANDOM % (cpus - first))) >$dir/cpuset.cpus
+			echo ${kind#* } >$dir/cpuset.cpus.partition
+			[ "$(cat $dir/cpuset.cpus.partition)" = ${kind#* } ] && partitions=$((partitions + 1))
+			sleep 0.2
+			echo member >$dir/cpuset.cpus.partition
+			echo >$dir/cpuset.cpus
+		done
+	done
+	rmdir /sys/fs/cgroup/nobody
+	echo $partitions >/out/partitions
+}
+
+# The processes that were started since boot.
+forks() { sed -n 's/^processes //p' /proc/stat; }
+
+# execs SECONDS: a shell for each CPU that starts programs one after the other. How many a second is in /out/execs.
+execs() {
+	for cpu in $(seq $cpus); do
+		begin sh -c 'while [ ! -e /tmp/enough ]; do /bin/busybox true; done'
+	done
+	before=$(forks)
+	sleep "$1"
+	echo $((($(forks) - before) / $1)) >/out/execs
+	touch /tmp/enough
+}
+
+# clocks SECONDS: sets the time of day, years forth and back, again and again. How often is in /out/stepped.
+clocks() {
+	local deadline=$(($(seconds) + $1))
+	stepped=0
+	while [ "$(seconds)" -lt $deadline ]; do
+		date -s @$((1500000000 + RANDOM * 20000)) >/dev/null && stepped=$((stepped + 1))
+		sleep 0.1
+	done
+	echo $stepped >/out/stepped
+}
+
+# pause SECONDS: stops the loader and lets it go on, again and again. How often is in /out/paused.
+pause() {
+	local deadline=$(($(seconds) + $1))
+	paused=0
+	while [ "$(seconds)" -lt $deadline ]; do
+		kill -STOP "$loader" && paused=$((paused + 1))
+		sleep $((RANDOM % 3))
+		kill -CONT "$loader"
+		sleep 1
+	done
+	echo $paused >/out/paused
+}
+
+# at_once COMMAND...: runs functions side by side, and waits for them.
+at_once() {
+	local running=
+	for function in "$@"; do
+		$function &
+		running="$running $!"
+	done
+	wait $running
+}
+
+# ask NAME COMMAND...: what the command says, and its status, into /out/NAME. It has half a minute.
+ask() {
+	local name=$1
+	shift
+	timeout -s KILL 30 "$@" >"/out/$name" 2>&1
+	echo $? >>"/out/$name"
+}
+
+# ask_unseen NAME COMMAND...: the same, where the command finds neither the lock nor the state of the scheduler that runs.
+ask_unseen() {
+	local name=$1
+	shift
+	ask "$name" unshare -m sh -c 'mount -t tmpfs none /run && echo disabled >/tmp/disabled &&
+		mount --bind /tmp/disabled /sys/kernel/sched_ext/state && exec "$@"' sh "$@"
+}
+
 # watch_kworkers COMMAND: each second, how long each worker of the kernel's has waited, in ns, and how often it
 # has run, into /out/kworkers; started by a command such as chrt, so that it waits for none of them.
 watch_kworkers() {

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from .errors import CannotBuild, EmulatorFailed, GuestHung, GuestPanicked
+from .stall import Staller
 
 _POLL_SECONDS = 0.05
 _PORTS = ("stdout", "stderr", "status", "out")
@@ -41,6 +42,8 @@ class Guest:
     kernel: Path
     initramfs: Path
     command_line: str
+    stall: bool = False
+    """Whether its CPUs stand still now and then, one after the other, while the command runs."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def command(guest: Guest, run: Path) -> list[str]:
         "-append",
         guest.command_line,
     ]
+    if guest.stall:
+        arguments += ["-name", "guest,debug-threads=on"]
     arguments += ["-serial", f"file:{run / 'console'}", "-device", "virtio-serial-pci,max_ports=8"]
     for number, name in enumerate(_PORTS, 1):
         arguments += ["-chardev", f"file,id={name},path={run / name}"]
@@ -128,13 +133,21 @@ def trouble(run: Path) -> str | None:
     return match[0].strip() if match else None
 
 
-def _watch(process: "subprocess.Popen[bytes]", run: Path, limits: Limits, followers: list[_Follower]) -> None:
+def _watch(
+    process: "subprocess.Popen[bytes]",
+    run: Path,
+    limits: Limits,
+    followers: list[_Follower],
+    staller: Staller | None,
+) -> None:
     """Waits until QEMU ends; ends it when time is up."""
     deadline = time.monotonic() + limits.boot
     running = False
     while process.poll() is None:
         for follower in followers:
             follower.step()
+        if running and staller:
+            staller.step()
         if not running and started(run):
             running = True
             deadline = time.monotonic() + limits.command
@@ -168,7 +181,7 @@ def run_guest(guest: Guest, run: Path, limits: Limits) -> int:
         )
         followers = [_Follower(run / "stdout", _to(sys.stdout)), _Follower(run / "stderr", _to(sys.stderr))]
         try:
-            _watch(process, run, limits, followers)
+            _watch(process, run, limits, followers, Staller(process.pid) if guest.stall else None)
         finally:
             if process.poll() is None:
                 process.kill()

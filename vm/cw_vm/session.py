@@ -46,6 +46,8 @@ class Options:
     out: Path | None = None
     keep: Path | None = None
     refresh: bool = False
+    stall: bool = False
+    """Whether one CPU after the other stands still for a while (`stall.Staller`)."""
     retries: int = 2
     """How often a guest that breaks before its command starts is tried again."""
 
@@ -173,7 +175,13 @@ def _guest(chosen: Options, run: Path) -> qemu.Guest:
         chosen.cmdline,
     ]
     return qemu.Guest(
-        program, built.arguments, accelerator, kernel.image, run / "initramfs", " ".join(filter(None, line))
+        program,
+        built.arguments,
+        accelerator,
+        kernel.image,
+        run / "initramfs",
+        " ".join(filter(None, line)),
+        chosen.stall,
     )
 
 

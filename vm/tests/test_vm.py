@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cw_vm import accel, acpi, benchmarks, devicetree, domains, effects, elf, faults, guest, hardware
-from cw_vm import loading, migrations, observe, packages, rounds, schedulers, sources, x86
+from cw_vm import loading, migrations, observe, packages, rounds, schedulers, sources, stall, x86
 from cw_vm.errors import CannotBuild
 from cw_vm.initramfs import Archive
 from cw_vm.machine import Cpu, Machine
@@ -205,6 +205,18 @@ class Schedulers(unittest.TestCase):
         "scattered": "500\n",
         "tasks": "10000 3\n",
         "kworkers": "/proc/9 0 1\n/proc/9 900000000 2\n",
+        "stopped": "coreward: `coreward live` does not answer: read timed out\n1\n",
+        "full": "dd: error writing '/run/full': No space left on device\n",
+        "asked": "1\n0\n",
+        "metrics": "renewed\n",
+        "frozen": "130\n",
+        "partitions": "130\n",
+        "execs": "1500\n",
+        "stepped": "300\n",
+        "paused": "200\n",
+        "waits": "T: 0 (   78) P:90 I:100000 C:    60 Min:     31 Act:  310 Avg:  420 Max: 2004211\n",
+        "second": "coreward: the sched_ext scheduler coreward_x runs already: end it first\n1\n",
+        "rival": "coreward: another sched_ext scheduler, coreward_x, was loaded meanwhile: end it first\n1\n",
     }
 
     def test_shares_and_weights(self) -> None:
@@ -233,9 +245,18 @@ class Schedulers(unittest.TestCase):
 
     def test_every_change_is_condemned(self) -> None:
         killed = f"enabled 1 {self.NAME}\ndisabled 1 \ndisabled 1 \n"
-        fair = {**self.FILES, "shares": "0 0 1000 1000"}
+        own = {
+            "kill": {**self.FILES, "states": killed},
+            "oom": {
+                **self.FILES,
+                "states": killed,
+                "kernel": "[    9.1] Out of memory: Killed process 77 (scx_bpfland)\n",
+            },
+            "run-full": {**self.FILES, "loader": "coreward: --metrics: cannot write it; it will be tried again\n"},
+            "fairness": {**self.FILES, "shares": "0 0 1000 1000"},
+        }
         for name in faults.FAULTS:
-            files = {"kill": {**self.FILES, "states": killed}, "fairness": fair}.get(name, self.FILES)
+            files = own.get(name, self.FILES)
             self.assertEqual(faults.verdict(name, self.BPFLAND, files, False), [], name)
             controls = faults.controls(name, files)
             self.assertGreaterEqual(len(controls), 6)
@@ -373,6 +394,41 @@ class Schedulers(unittest.TestCase):
         self.assertEqual(accel.choose("kvm", 8, kernel, "amd64"), ["-accel", "kvm"])
         with self.assertRaises(CannotBuild):
             accel.choose("tcg-multi", 8, kernel, "amd64")
+
+    def test_what_stands_still_is_the_next_cpus_thread(self) -> None:
+        # a process with threads named as QEMU names those of its CPUs, each of which says what it is
+        program = (
+            "import ctypes, threading, time\n"
+            "def run(name):\n"
+            "    ctypes.CDLL(None).prctl(15, name.encode())\n"
+            "    named.wait()\n"
+            "    time.sleep(60)\n"
+            "named = threading.Barrier(4)\n"
+            "for name in ('CPU 1/TCG', 'CPU 0/TCG', 'worker'):\n"
+            "    threading.Thread(target=run, args=(name,), daemon=True).start()\n"
+            "named.wait()\n"
+            "print('named', flush=True)\n"
+            "time.sleep(60)\n"
+        )
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout
+                process.stdout.readline()
+                cpus = stall.threads(process.pid)
+                self.assertEqual(len(cpus), 2)
+                self.assertGreater(cpus[0], cpus[1])
+                staller = stall.Staller(process.pid)
+                for stopped in ([], [cpus[0]], [], [cpus[1]], [], [cpus[0]]):
+                    self.assertEqual([cpu for cpu in cpus if self.state(process.pid, cpu) == "t"], stopped)
+                    staller.due()
+                    staller.step()
+            finally:
+                process.kill()
+
+    @staticmethod
+    def state(pid: int, thread: int) -> str:
+        """The state of a thread; t: a tracer has stopped it."""
+        return Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0]
 
     def test_guests_get_scripts_that_a_shell_takes(self) -> None:
         chosen = [Scheduler("eevdf", "", ()), self.BPFLAND]

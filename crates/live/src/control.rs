@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use coreward_live_args::{Get, Set};
+use scx_stats::StatsErrno;
 
 use crate::policy::WrongArgument;
 use crate::{setting, socket, stats};
@@ -15,8 +16,10 @@ fn ask(args: &[(&str, &str)]) -> Result<BTreeMap<String, i64>> {
         .iter()
         .chain(args)
         .map(|(name, value)| (name.to_string(), value.to_string()));
-    // a refusal means that the arguments are wrong
-    client.request("stats", args.collect()).map_err(|error| WrongArgument(first_line(&error)).into())
+    stats::request(&mut client, args.collect()).map_err(|error| {
+        // a refusal means that the arguments are wrong
+        if error.is::<StatsErrno>() { WrongArgument(first_line(&error)).into() } else { error }
+    })
 }
 
 /// The server passes errors on as debugging texts in quotes.

@@ -31,6 +31,11 @@ fn effective(status: &str) -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
+/// The name of the sched_ext scheduler that runs, if one does.
+pub(crate) fn scheduler() -> Option<String> {
+    std::fs::read_to_string("/sys/kernel/sched_ext/root/ops").ok().map(|name| name.trim().to_owned())
+}
+
 /// # Errors
 /// The kernel has no sched_ext, or does not show its configuration, or another scheduler runs.
 pub(crate) fn has_sched_ext() -> Result<()> {
@@ -41,8 +46,8 @@ pub(crate) fn has_sched_ext() -> Result<()> {
     let state = std::fs::read_to_string(sched_ext.join("state")).context("/sys/kernel/sched_ext/state")?;
     if state.trim() != "disabled" {
         // it may be gone by now
-        let name = std::fs::read_to_string(sched_ext.join("root/ops")).unwrap_or_default();
-        bail!("the sched_ext scheduler {} runs already: end it first", name.trim());
+        let name = scheduler().unwrap_or_default();
+        bail!("the sched_ext scheduler {name} runs already: end it first");
     }
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").context("the kernel's release")?;
     let config = format!("/boot/config-{}", release.trim());

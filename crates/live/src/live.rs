@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use coreward_live_args::Live;
 use coreward_policy::{Feature, PolicySettings, Profile};
 use libbpf_rs::OpenObject;
@@ -114,7 +114,10 @@ fn schedule(
         ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
     }
     let mut skel = scx_ops_load!(skel, live_ops, uei)?;
-    let link = scx_ops_attach!(skel, live_ops)?;
+    let link = scx_ops_attach!(skel, live_ops).map_err(|error| match kernel::scheduler() {
+        Some(name) => anyhow!("another sched_ext scheduler, {name}, was loaded meanwhile: end it first"),
+        None => error,
+    })?;
     println!("coreward schedules CPUs {}", live.online);
     begun();
     let (answer, ask) = served.statistics.channels();

@@ -190,6 +190,25 @@ fn connect_for(timeout_ms: Option<u64>) -> Result<StatsClient> {
     })
 }
 
+/// Asks the running scheduler.
+///
+/// # Errors
+/// It refuses (`StatsErrno`), does not answer in time, or answers what no `coreward live` answers.
+pub(crate) fn request<T>(client: &mut StatsClient, args: Vec<(String, String)>) -> Result<T>
+where
+    T: for<'a> Deserialize<'a>,
+{
+    client.request("stats", args).map_err(|error| {
+        if error.is::<StatsErrno>() {
+            error
+        } else if error.is::<serde_json::Error>() {
+            error.context("the scheduler that runs does not tell what `coreward live` tells")
+        } else {
+            error.context("`coreward live` does not answer: it is stopped, ends, or the machine is too busy")
+        }
+    })
+}
+
 /// Requests from the threads that serve the socket to the scheduler's thread.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
@@ -342,6 +361,28 @@ mod tests {
             }
         }
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_scheduler_that_is_stopped_does_not_answer() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stats");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let mut client = StatsClient::new().set_path(&path).connect(Some(10)).unwrap();
+        let error = request::<Metrics>(&mut client, Vec::new()).expect_err("nobody accepts");
+        let text = format!("{error:#}");
+        assert!(text.starts_with("`coreward live` does not answer: ") && !error.is::<StatsErrno>(), "{text}");
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stats");
+        let _server = StatsServer::new(server_data()).set_path(&path).launch().unwrap();
+        let mut client = StatsClient::new().set_path(&path).connect(Some(TIMEOUT_MS)).unwrap();
+        let none = vec![("target".to_owned(), "none".to_owned())];
+        let error = request::<Metrics>(&mut client, none).expect_err("there is no such target");
+        assert!(error.is::<StatsErrno>(), "{error:#}");
     }
 
     #[test]

@@ -46,9 +46,7 @@ pub(crate) fn run(args: &Top) -> Result<()> {
 
 /// What was counted since the request before.
 fn ask(client: &mut StatsClient) -> Result<Metrics> {
-    client
-        .request("stats", Vec::new())
-        .context("the scheduler that runs does not tell what `coreward live` tells")
+    stats::request(client, Vec::new())
 }
 
 /// Seconds since then, from now on.
