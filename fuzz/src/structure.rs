@@ -14,6 +14,8 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 /// The longest simulated time, in ns. Workloads are made to last about a second.
 const LIMIT_NS: u64 = 30_000_000_000;
+/// Task groups.
+const GROUPS: [&str; 2] = ["/a", "/b"];
 /// The largest machine that is simulated, in CPUs.
 const MAX_CPUS: usize = 72;
 
@@ -97,6 +99,9 @@ pub fn case(u: &mut Unstructured) -> Result<Case> {
             let kind = u.choose(&["offline", "online", "online", "cpus"])?;
             events.push(format!("{ms}ms {kind} {cpus}"));
         }
+    }
+    for _ in 0..u.int_in_range(0..=6)? / 2 {
+        events.push(group_event(u, &workload)?);
     }
     let experiment = experiment(u, profile, &changes)?;
     Ok(Case {
@@ -188,6 +193,22 @@ fn rest(u: &mut Unstructured, text: &mut String, nodes: usize) -> Result<()> {
     Ok(())
 }
 
+/// A change of the weight or the quota of a task group that there is.
+fn group_event(u: &mut Unstructured, workload: &Source) -> Result<String> {
+    let ms = u.int_in_range(0..=900)?;
+    let named = |group: &&str| matches!(workload, Source::RtApp(text) if text.contains(&format!("\"{group}\"")));
+    let groups: Vec<_> = GROUPS.into_iter().filter(named).collect();
+    if !groups.is_empty() && u.arbitrary()? {
+        return Ok(format!("{ms}ms weight {} {}", u.choose(&groups)?, u.int_in_range(1..=10_000)?));
+    }
+    let group = if groups.is_empty() || u.arbitrary()? { "/" } else { u.choose(&groups)? };
+    Ok(if u.ratio(1, 4)? {
+        format!("{ms}ms max {group} max")
+    } else {
+        format!("{ms}ms max {group} {}ms/{}ms", u.int_in_range(1..=300)?, u.int_in_range(1..=200)?)
+    })
+}
+
 /// Some of the CPUs, at least one.
 fn cpu_list(u: &mut Unstructured, nr_cpus: usize) -> Result<String> {
     let from = u.int_in_range(0..=nr_cpus - 1)?;
@@ -240,6 +261,9 @@ fn rt_app_task(u: &mut Unstructured, nr_cpus: usize) -> Result<String> {
     }
     if u.ratio(1, 5)? {
         keys.push(format!("\"cpus\": {}", cpu_array(u, nr_cpus)?));
+    }
+    if u.ratio(1, 4)? {
+        keys.push(format!("\"taskgroup\": \"{}\"", u.choose(&GROUPS)?));
     }
     let phases = u.int_in_range(1..=3)?;
     let mut list = Vec::new();

@@ -230,8 +230,9 @@ pub(crate) struct Simulated {
     #[arg(long, value_name = "CPUS[:LEVEL]")]
     pub(crate) partition: Vec<Partition>,
     /// A change of the machine in the middle of the run, like "1.5s offline 2-3": CPUs go offline, come back (online), or
-    /// are from then on those of the workload's cpuset (cpus). May be repeated [default: none]
-    #[arg(long, value_name = "TIME CHANGE CPUS")]
+    /// are from then on those of the workload's cpuset (cpus). Or of a task group: "0s weight /a 300",
+    /// "1s max /a 20ms/100ms". May be repeated [default: none]
+    #[arg(long, value_name = "TIME CHANGE WHAT")]
     pub(crate) event: Vec<Change>,
     /// Give up after this much simulated time, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::{Checks, Interval, Outcome, Settings, Skipped, Thread, Violation};
+use coreward_engine::{Checks, GroupUse, Interval, Outcome, Settings, Skipped, Thread, Violation};
 use coreward_machine::Partition;
 use coreward_metrics::html::{Page, Tone};
 use coreward_metrics::{Metric, Metrics};
@@ -48,6 +48,9 @@ pub(crate) struct Report<'a> {
     /// Latencies of each thread of an rt-app file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     threads: Vec<Value>,
+    /// What task groups used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<Value>,
     reasons: Map<String, Value>,
     notes: Vec<String>,
     #[serde(skip)]
@@ -58,6 +61,8 @@ pub(crate) struct Report<'a> {
     spans: &'a [Interval],
     #[serde(skip)]
     by_thread: &'a [Thread],
+    #[serde(skip)]
+    by_group: &'a [GroupUse],
 }
 
 impl<'a> Report<'a> {
@@ -87,6 +92,7 @@ impl<'a> Report<'a> {
             checks: checks(&outcome.checks),
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
             threads: outcome.threads.iter().map(threads::json).collect(),
+            groups: outcome.groups.iter().map(group).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
             notes: scaled(args.scale, workload)
                 .into_iter()
@@ -99,6 +105,7 @@ impl<'a> Report<'a> {
             counts,
             spans: &outcome.intervals,
             by_thread: &outcome.threads,
+            by_group: &outcome.groups,
         }
     }
 
@@ -138,6 +145,10 @@ impl<'a> Report<'a> {
         // of one thread, they are the metrics above
         if self.by_thread.len() > 1 {
             threads::table(out, self.by_thread)?;
+            writeln!(out)?;
+        }
+        if !self.by_group.is_empty() {
+            groups(out, self.by_group)?;
             writeln!(out)?;
         }
         self.reasons_table(out)
@@ -225,6 +236,31 @@ fn unhappened(outcome: &Outcome) -> Option<String> {
 }
 
 /// The invariants of the whole run.
+/// A line for each task group.
+fn groups(out: &mut dyn Write, groups: &[GroupUse]) -> Result<()> {
+    let s = |ns: u64| ns as f64 / 1e9;
+    for GroupUse { name, cpu_ns, periods, throttled_periods, throttled_ns } in groups {
+        write!(out, "group {name}: {:.6} s of CPU time", s(*cpu_ns))?;
+        if *periods > 0 {
+            let throttled = s(*throttled_ns);
+            write!(out, ", throttled in {throttled_periods} of {periods} periods, for {throttled:.6} s")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn group(group: &GroupUse) -> Value {
+    let s = |ns: u64| ns as f64 / 1e9;
+    json!({
+        "name": group.name,
+        "cpu_time_s": s(group.cpu_ns),
+        "periods": group.periods,
+        "throttled_periods": group.throttled_periods,
+        "throttled_s": s(group.throttled_ns),
+    })
+}
+
 fn checks(checks: &Checks) -> Value {
     let s = |ns: u64| ns as f64 / 1e9;
     let violation =

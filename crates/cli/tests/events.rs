@@ -88,3 +88,31 @@ fn an_experiment_has_events_on_all_sides() {
     assert_eq!(gone.status, 2);
     assert!(gone.stderr.contains("0.001s offline 0-3: the workload has no CPU left"), "{}", gone.stderr);
 }
+
+/// Two threads, each in a task group of its own, that compute on one CPU for a second.
+const GROUPS: &str = r#"{"global": {"duration": 1}, "tasks": {
+    "a": {"loop": -1, "taskgroup": "/a", "run": 1000}, "b": {"loop": -1, "taskgroup": "/b", "run": 1000}}}"#;
+
+#[test]
+fn task_groups_have_weights_and_quotas_and_are_reported() {
+    let dir = directory("event_groups");
+    fs::write(dir.join("w.json"), GROUPS).unwrap();
+    let workload = format!("rt-app {}", dir.join("w.json").display());
+    let run = |more: &[&str]| stdout(&[&["run", &workload, "--machine", "1c"][..], more].concat());
+    let events = ["--event", "0s weight /a 300", "--event", "500ms max /b 5ms/50ms"];
+    let report: Value = serde_json::from_str(&run(&[&events[..], &["--json"]].concat())).expect("JSON");
+    assert_eq!(report["events"], serde_json::json!(["0s weight /a 300", "0.5s max /b 0.005s/0.05s"]));
+    let seconds = |group: usize| report["groups"][group]["cpu_time_s"].as_f64().expect("a number");
+    // /b has a quarter of the first half, and a tenth of the second
+    assert_eq!(report["groups"][2]["name"], "/b");
+    assert!((seconds(2) - 0.175).abs() < 0.015, "{}", report["groups"]);
+    assert!((seconds(1) - 0.825).abs() < 0.015, "{}", report["groups"]);
+    assert!(report["groups"][2]["throttled_s"].as_f64() > Some(0.3), "{}", report["groups"]);
+    assert_eq!(report["groups"][1]["throttled_s"], 0.0);
+    let text = run(&events);
+    let line = text.lines().find(|line| line.starts_with("group /b: ")).expect("a line");
+    assert!(line.contains(" s of CPU time, throttled in ") && line.contains(" periods, for 0."), "{line}");
+    let ran = coreward(&["run", &workload, "--machine", "1c", "--event", "0s weight /c 5"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("there is no task group /c, allowed are /, /a, /b"), "{}", ran.stderr);
+}

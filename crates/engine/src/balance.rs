@@ -149,6 +149,10 @@ impl Simulation<'_> {
         let mut offered: BinaryHeap<Reverse<(u64, u32)>> = c.fair.tasks().chain(c.curr).map(age).collect();
         let mut moved = Vec::new();
         while let Some(Reverse((_, task))) = offered.pop() {
+            // throttled_lb_pair()
+            if self.is_throttled(task, src) || self.is_throttled(task, env.dst_cpu as usize) {
+                continue;
+            }
             self.note_queue_state(task, src);
             let t = &self.tasks[task as usize];
             let running = self.cpus[src].curr == Some(task);
@@ -226,6 +230,9 @@ impl Simulation<'_> {
     /// not move. `for_llc`: the move is to the LLC that it prefers.
     fn active_load_balance(&mut self, src: usize, dst: usize, by: usize, for_llc: bool) -> bool {
         let Some(task) = self.cpus[src].curr else { return false };
+        if self.is_throttled(task, src) || self.is_throttled(task, dst) {
+            return false;
+        }
         if src == by || !self.cpus[src].fair.rq.curr_competes() {
             return false;
         }

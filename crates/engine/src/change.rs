@@ -1,8 +1,5 @@
-//! Changes of the machine in the middle of a run: CPUs go offline and come back, and the CPUs of the workload's cpuset
-//! change.
-
-use std::fmt;
-use std::str::FromStr;
+//! Changes in the middle of a run: CPUs go offline and come back, and the workload's cgroups get other CPUs, weights and
+//! quotas.
 
 use coreward_machine::{CpuSet, DomainOptions, Machine, Partition, Topology};
 use coreward_policy::layout::{NONE, TASK_PREFERRED_LLC};
@@ -11,82 +8,25 @@ use coreward_state::policy_system;
 
 use crate::affinity::{contains, mask};
 use crate::cpu::Activity;
+use crate::event::{Action, Change};
 use crate::queue::NEVER;
 use crate::sim::{START_NS, SimError, Simulation};
 use crate::task::State;
 
-/// What changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// CPUs go offline: `echo 0 > /sys/devices/system/cpu/cpuN/online`.
-    Offline,
-    /// CPUs come back.
-    Online,
-    /// The CPUs are from now on those of the workload's cgroup (`cpuset.cpus`).
-    Cpus,
+/// What happens at a time.
+enum What {
+    Machine(Box<Machines>),
+    Weight { group: usize, weight: u32 },
+    Max { group: usize, quota_ns: Option<u64>, period_ns: u64 },
 }
 
-impl Kind {
-    const ALL: [(Kind, &'static str); 3] =
-        [(Kind::Offline, "offline"), (Kind::Online, "online"), (Kind::Cpus, "cpus")];
-}
-
-/// A change of the machine at a time. Reads and prints as `1.5s offline 2-3`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Time since the start of the run, in ns.
-    pub at_ns: u64,
-    /// What changes.
-    pub kind: Kind,
-    /// Of which CPUs.
-    pub cpus: CpuSet,
-}
-
-/// The latest time of a change, in s.
-const MAX_S: f64 = 1e6;
-
-impl FromStr for Change {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form = "allowed is TIME offline|online|cpus CPUS, as in `1.5s offline 2-3`";
-        let words: Vec<_> = text.split_whitespace().collect();
-        let [time, kind, cpus] = words[..] else {
-            return Err(format!("`{text}` is not three words, {form}"));
-        };
-        let at_ns = time_ns(time).ok_or_else(|| {
-            format!("`{time}` is no time, allowed are 0s to {MAX_S}s, also with ms or us instead of s")
-        })?;
-        let (kind, _) = Kind::ALL
-            .into_iter()
-            .find(|(_, name)| *name == kind)
-            .ok_or_else(|| format!("`{kind}` is not known, {form}"))?;
-        let cpus = CpuSet::parse_list(cpus)?;
-        if cpus.is_empty() {
-            return Err(format!("`{text}` names no CPU, {form}"));
-        }
-        Ok(Change { at_ns, kind, cpus })
-    }
-}
-
-fn time_ns(text: &str) -> Option<u64> {
-    let (number, unit) = [("us", 1e3), ("ms", 1e6), ("s", 1e9)]
-        .into_iter()
-        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)))?;
-    let ns = number.parse::<f64>().ok()? * unit;
-    (0.0..=MAX_S * 1e9).contains(&ns).then_some(ns.round() as u64)
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Kind::ALL.into_iter().find(|(kind, _)| *kind == self.kind).map_or("", |(_, name)| name);
-        write!(f, "{}s {name} {}", self.at_ns as f64 / 1e9, self.cpus)
-    }
+struct Step {
+    at: u64,
+    what: What,
 }
 
 /// The state of the machine from a change on.
-struct Step {
-    at: u64,
+struct Machines {
     /// The CPUs that the workload may use, then those of its sets.
     masks: Vec<CpuMask>,
     /// The CPUs that are online.
@@ -121,7 +61,7 @@ impl<'a> Simulation<'a> {
     /// Changes the machine in the middle of the run. `options` and `partitions` have to be those of its topology.
     ///
     /// # Errors
-    /// There is no such CPU, or none is left for the workload.
+    /// There is no such CPU or group, or no CPU is left for the workload.
     pub fn with_changes(
         mut self,
         machine: &'a Machine,
@@ -138,15 +78,30 @@ impl<'a> Simulation<'a> {
         sorted.sort_by_key(|change| change.at_ns);
         let mut steps = Vec::new();
         for change in sorted {
-            if let Some(cpu) = change.cpus.difference(&all).last() {
+            let at = START_NS + change.at_ns;
+            let before = online;
+            if let Some(cpu) = change.cpus().and_then(|cpus| cpus.difference(&all).last()) {
                 let why = format!("there is no CPU {cpu}, allowed are 0 to {}", machine.nr_cpus() - 1);
                 return Err(refused(change, why));
             }
-            let before = online;
-            match change.kind {
-                Kind::Offline => online = online.difference(&change.cpus),
-                Kind::Online => online = online.union(&change.cpus),
-                Kind::Cpus => cpuset = change.cpus,
+            match &change.action {
+                Action::Offline(cpus) => online = online.difference(cpus),
+                Action::Online(cpus) => online = online.union(cpus),
+                Action::Cpus(cpus) => cpuset = *cpus,
+                Action::Weight { group, weight } => {
+                    let group = self.groups.find(group).map_err(|why| refused(change, why))?;
+                    if group == 0 {
+                        return Err(refused(change, "nothing competes with the whole workload".into()));
+                    }
+                    steps.push(Step { at, what: What::Weight { group, weight: *weight } });
+                    continue;
+                }
+                Action::Max { group, quota_ns, period_ns } => {
+                    let group = self.groups.find(group).map_err(|why| refused(change, why))?;
+                    let what = What::Max { group, quota_ns: *quota_ns, period_ns: *period_ns };
+                    steps.push(Step { at, what });
+                    continue;
+                }
             }
             let allowed = home.intersect(&cpuset).intersect(&online);
             if allowed.is_empty() {
@@ -161,10 +116,11 @@ impl<'a> Simulation<'a> {
                 |set: CpuSet| if set.intersects(&allowed) { set.intersect(&allowed) } else { allowed };
             let sets = self.workload.cpu_sets.iter().map(|set| mask(&usable(wanted(set))));
             let masks = std::iter::once(mask(&allowed)).chain(sets).collect();
-            steps.push(Step { at: START_NS + change.at_ns, masks, online, topology });
+            steps.push(Step { at, what: What::Machine(Box::new(Machines { masks, online, topology })) });
         }
         steps.reverse();
         let next_at = steps.last().map_or(NEVER, |step| step.at);
+        self.groups.used |= changes.iter().any(Change::is_of_a_group);
         self.changes = Changes { next_at, steps, built_of: Some((machine, policy.clone())) };
         Ok(self)
     }
@@ -174,6 +130,14 @@ impl<'a> Simulation<'a> {
     pub(crate) fn change(&mut self) {
         let Some(step) = self.changes.steps.pop() else { return };
         self.changes.next_at = self.changes.steps.last().map_or(NEVER, |step| step.at);
+        match step.what {
+            What::Machine(machine) => self.change_machine(*machine),
+            What::Weight { group, weight } => self.set_group_weight(group, weight),
+            What::Max { group, quota_ns, period_ns } => self.set_group_bandwidth(group, quota_ns, period_ns),
+        }
+    }
+
+    fn change_machine(&mut self, step: Machines) {
         self.settle_conservation();
         let left = self.masks[0];
         self.masks = step.masks;
@@ -298,42 +262,4 @@ fn parts(partitions: &[Partition], all: CpuSet, online: CpuSet) -> Vec<Partition
         .map(|cpu| Partition { cpus: CpuSet::single(cpu), relax_domain_level: None })
         .collect::<Vec<_>>();
     rest.filter(|part| !part.cpus.is_empty()).chain(alone).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_read_as_they_print() {
-        for (text, printed) in [
-            ("1.5s offline 2-3", "1.5s offline 2-3"),
-            ("250ms online 0,2", "0.25s online 0,2"),
-            (" 10us  cpus 1", "0.00001s cpus 1"),
-            ("0s offline 1", "0s offline 1"),
-        ] {
-            let change: Change = text.parse().unwrap();
-            assert_eq!(change.to_string(), printed);
-            assert_eq!(printed.parse(), Ok(change));
-        }
-    }
-
-    #[test]
-    fn what_is_no_change_is_refused_with_what_is_allowed() {
-        for (text, what) in [
-            ("", "`` is not three words, allowed is TIME"),
-            ("1s offline", "is not three words"),
-            ("1s offline 1 2", "is not three words"),
-            ("1 offline 1", "`1` is no time, allowed are 0s to 1000000s"),
-            ("-1s offline 1", "is no time"),
-            ("nans offline 1", "is no time"),
-            ("2000001s offline 1", "is no time"),
-            ("1s remove 1", "`remove` is not known, allowed is TIME offline|online|cpus CPUS"),
-            ("1s offline x", "x"),
-            ("1s offline 99999", "99999"),
-        ] {
-            let refused = text.parse::<Change>().expect_err(text);
-            assert!(refused.contains(what), "{text}: {refused}");
-        }
-    }
 }

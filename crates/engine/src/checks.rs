@@ -263,7 +263,7 @@ impl Simulation<'_> {
         {
             tasks += rq.nr_running;
             cpus += 1;
-            util += u64::from(rq.avg.util_avg);
+            util += rq.avg.util_avg;
             capacity += u64::from(rq.capacity_orig);
         }
         tasks > cpus && util * 117 > capacity * 100
@@ -278,7 +278,8 @@ impl Simulation<'_> {
         for task in queue.tasks().filter(|_| contains(&self.masks[0], cpu)) {
             let t = &self.tasks[task as usize];
             let allowed = t.allowed;
-            if t.state == State::Queued && crowds.iter().all(|crowd| crowd.allowed != allowed) {
+            let waits = t.state == State::Queued && !self.is_throttled(task, cpu);
+            if waits && crowds.iter().all(|crowd| crowd.allowed != allowed) {
                 let same = before.iter().find(|crowd| crowd.allowed == allowed && crowd.emptied == emptied);
                 let since = same.map_or(now, |crowd| crowd.since);
                 crowds.push(Crowd { allowed, task, since, emptied });
@@ -350,7 +351,7 @@ impl Simulation<'_> {
             let since = match t.state {
                 State::Queued => t.waits_since,
                 State::Waking => t.woken_at.unwrap_or(now),
-                State::Running | State::Sleeping | State::Dead => continue,
+                State::Running | State::Sleeping | State::Throttled | State::Dead => continue,
             };
             let lasted = now.saturating_sub(since);
             self.watch.found.waiting_ns = self.watch.found.waiting_ns.max(lasted);

@@ -10,11 +10,12 @@
 //! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
 //! `exec` what tasks do, `shared` and `sync` the objects by which they wait for each other,
 //! `wakeup`, `schedule`, `tick`, `idle` and `balance` the scheduler's paths, `load`
-//! its averages, `checks` the invariants of every run, `change` hotplug and cpusets, `fair` and `timeline` its queues, whose discipline is the policy's,
+//! its averages, `checks` the invariants of every run, `event` and `change` hotplug, cpusets and cgroups in mid-run, `group` and `bandwidth` the latter's weights and quotas, `fair` and `timeline` its queues, whose discipline is the policy's,
 //! `channel`, `cache` and `contention` the physics.
 
 mod affinity;
 mod balance;
+mod bandwidth;
 mod cache;
 mod change;
 mod channel;
@@ -22,8 +23,10 @@ mod checks;
 mod contention;
 mod counters;
 mod cpu;
+mod event;
 mod exec;
 mod fair;
+mod group;
 mod idle;
 mod intervals;
 mod load;
@@ -42,10 +45,11 @@ mod timeline;
 mod trace;
 mod wakeup;
 
-pub use change::{Change, Kind};
 pub use checks::{Checks, Invariant, Violation};
 pub use counters::{LatencySummary, Thread};
+pub use event::{Action, Change};
 pub use exec::CHANNEL_LINES;
+pub use group::GroupUse;
 pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};
 pub use skip::Skipped;

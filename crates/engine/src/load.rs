@@ -28,6 +28,9 @@ impl Simulation<'_> {
         self.schedstat[cpu].rq_cpu_time += delta;
         self.tasks[curr as usize].policy.exec_start = c.clock;
         self.account_mm_sched(cpu, curr, delta);
+        if self.groups.used {
+            self.account_cfs_rq_runtime(cpu, curr, delta);
+        }
     }
 
     /// Passes the load of `cpu`'s runqueue on to its task group, if it has changed by more
@@ -68,6 +71,7 @@ impl Simulation<'_> {
     /// A task becomes runnable on `cpu`: its load counts there from now on.
     /// `by` is the CPU that does the work.
     pub(crate) fn account_enqueue(&mut self, cpu: usize, task: u32, by: usize) {
+        self.enqueue_in_group(task, cpu);
         if self.sys.enqueue_task(&mut self.tasks[task as usize].policy, cpu, self.now) {
             self.update_tg_load_avg(cpu, by);
         }
@@ -76,6 +80,7 @@ impl Simulation<'_> {
 
     /// A task leaves the queue of `cpu`. `running` if it ran until now.
     pub(crate) fn account_dequeue(&mut self, cpu: usize, task: u32, running: bool, by: usize) {
+        self.dequeue_from_group(task);
         if self.sys.dequeue_task(&mut self.tasks[task as usize].policy, self.now, running) {
             self.update_tg_load_avg(cpu, by);
         }

@@ -28,6 +28,7 @@ impl Simulation<'_> {
         self.charge_work(cpu, self.costs.pick_next_ns);
         self.schedstat[cpu].sched_count += 1;
         self.cpus[cpu].need_resched = false;
+        self.throttle_curr(cpu);
         let prev = self.cpus[cpu].curr;
         let wants_to_run = prev.is_some_and(|prev| self.tasks[prev as usize].state == State::Running);
         if let Some(prev) = prev.filter(|_| !wants_to_run) {
@@ -56,21 +57,27 @@ impl Simulation<'_> {
                 Some(task) if self.tasks[task as usize].is_delayed() => {
                     self.finish_delayed_dequeue(cpu, task)
                 }
+                Some(task) if d.picked >= 0 && self.throttle_picked(cpu, task) => {}
                 picked => return picked.filter(|_| d.picked >= 0),
             }
         }
     }
 
-    /// The current task leaves the queue because it sleeps or ends. With DELAY_DEQUEUE
+    /// The current task leaves the queue because it sleeps, ends or is throttled. With DELAY_DEQUEUE
     /// a sleeper that owes time stays queued until the others have caught up.
     fn dequeue_task(&mut self, cpu: usize, task: u32) {
         self.charge_work(cpu, self.costs.dequeue_ns);
-        let dead = self.tasks[task as usize].state == State::Dead;
-        if self.cpus[cpu].fair.dequeue_curr(&self.sys, !dead) {
+        let state = self.tasks[task as usize].state;
+        let (dead, throttled) = (state == State::Dead, state == State::Throttled);
+        if self.cpus[cpu].fair.dequeue_curr(&self.sys, !dead && !throttled) {
             self.account_dequeue(cpu, task, true, cpu);
         } else {
             self.sys.delay_dequeue(&mut self.tasks[task as usize].policy, self.now);
         }
+        if throttled {
+            return;
+        }
+        self.return_cfs_rq_runtime(cpu, task);
         let now = self.local_now(cpu);
         let p = &mut self.tasks[task as usize].policy;
         if dead {
@@ -140,7 +147,7 @@ impl Simulation<'_> {
         let mut leaving = Leaving::Preempted;
         if let Some(prev) = prev {
             leaving = match self.tasks[prev as usize].state {
-                State::Queued => Leaving::Preempted,
+                State::Queued | State::Throttled => Leaving::Preempted,
                 State::Dead => Leaving::Exited,
                 _ => Leaving::Blocked,
             };

@@ -8,6 +8,7 @@ use crate::checks::{Checks, Watch};
 use crate::contention::{Distances, Moment, SharedLine};
 use crate::counters::{Counters, Thread, ThreadLatencies};
 use crate::cpu::{Activity, Cpu};
+use crate::group::{GroupUse, Groups};
 use crate::intervals::{Interval, Intervals};
 use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
@@ -129,6 +130,8 @@ pub struct Outcome {
     pub checks: Checks,
     /// How many changes of the machine the run ended before.
     pub changes_left: usize,
+    /// What task groups used, if there are some inside the workload's or if that had a quota.
+    pub groups: Vec<GroupUse>,
 }
 
 impl Outcome {
@@ -150,6 +153,7 @@ pub struct Simulation<'a> {
     pub(crate) skip: Skip,
     pub(crate) watch: Watch,
     pub(crate) changes: Changes<'a>,
+    pub(crate) groups: Groups,
     pub(crate) channels: Vec<Channel>,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
@@ -241,6 +245,7 @@ impl<'a> Simulation<'a> {
             skip: Skip::nothing(),
             watch: Watch::new(nr_cpus),
             changes: Changes::none(),
+            groups: Groups::new(&workload.groups, nr_cpus),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
             shared: Shared::new(&workload.shared, nr_cpus, machine.caches.line_bytes.max(1) as u32),
             stop: Stop::new(workload.limits),
@@ -387,7 +392,10 @@ impl<'a> Simulation<'a> {
     }
 
     pub(crate) fn reprogram_sleepers(&mut self) {
-        let next = self.sleepers.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        let mut next = self.sleepers.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        if self.groups.used {
+            next = self.groups.list.iter().map(|group| group.bandwidth.next_at()).fold(next, u64::min);
+        }
         self.queue.set(self.cpus.len(), next);
     }
 
@@ -395,6 +403,7 @@ impl<'a> Simulation<'a> {
         let events = self.events_before + self.counters.sim_events();
         let measured = self.measured.take().unwrap_or_else(|| self.measure());
         self.save_newidle_costs();
+        let groups = self.group_use();
         Outcome {
             metrics: measured.metrics,
             code: self.sys.code(),
@@ -406,6 +415,7 @@ impl<'a> Simulation<'a> {
             end_ns: self.now - START_NS,
             skipped: self.skip.skipped(),
             intervals: self.intervals.take(),
+            groups,
             checks: self.watch.found,
             changes_left: self.changes.left(),
         }
@@ -616,6 +626,8 @@ impl<'a> Simulation<'a> {
         let attributes = self.workload.attributes(program);
         let weight = self.sys.task_weight(attributes.nice, attributes.policy == Policy::Idle);
         task.policy.weight = weight;
+        task.own_weight = weight;
+        task.group = attributes.group.map(|group| group as usize + 1);
         task.se.weight = weight;
         match attributes.policy {
             Policy::Other => {}
@@ -660,6 +672,7 @@ impl<'a> Simulation<'a> {
             debug_assert_eq!(self.tasks[task as usize].state, State::Sleeping);
             self.timer_interrupt(cpu, task);
         }
+        self.bandwidth_timers();
         self.reprogram_sleepers();
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum State {
     Sleeping,
     /// Woken, on its way to a runqueue.
     Waking,
+    /// Has left its runqueue because its group has used up its quota.
+    Throttled,
     Dead,
 }
 
@@ -83,6 +85,10 @@ pub(crate) struct Task {
     pub(crate) list_order: u64,
     /// Index of the mask of CPUs that it may use.
     pub(crate) allowed: usize,
+    /// Its weight by its nice value and policy.
+    pub(crate) own_weight: u32,
+    /// The task group inside the workload's that it is in.
+    pub(crate) group: Option<usize>,
 }
 
 /// The state of a task for ops on shared objects, and for ops that take a given time.
@@ -141,6 +147,8 @@ impl Task {
             cache_work: false,
             list_order: 0,
             allowed: 0,
+            own_weight: weight,
+            group: None,
         }
     }
 

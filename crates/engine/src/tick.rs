@@ -16,6 +16,7 @@ impl Simulation<'_> {
                 self.update_tg_load_avg(cpu, cpu);
             }
             self.update_cfs_group(cpu);
+            self.reweight_groups(cpu);
             self.entity_tick(cpu);
             self.task_tick_cache(curr);
         }

@@ -65,6 +65,15 @@ impl Timeline {
         }
     }
 
+    /// The weight of a waiting entity changes.
+    pub(crate) fn reweight(&mut self, sys: &System, se: &mut Entity, weight: u32) {
+        let emptied = self.emptied;
+        self.remove(se.order(sys), se.id);
+        self.rq.reweight_entity(sys, se, weight);
+        self.insert(sys, se);
+        self.emptied = emptied;
+    }
+
     /// A waiting entity runs from `now` on.
     pub(crate) fn set_next(&mut self, sys: &System, se: &Entity, now: u64) {
         self.rq.set_next_entity(sys, se, now);

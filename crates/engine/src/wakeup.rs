@@ -162,7 +162,7 @@ impl Simulation<'_> {
     }
 
     /// A sleeping or new task changes CPUs; `by` is the CPU that decides this.
-    fn set_task_cpu(&mut self, task: u32, to: usize, by: usize) {
+    pub(crate) fn set_task_cpu(&mut self, task: u32, to: usize, by: usize) {
         let t = &mut self.tasks[task as usize];
         let from = t.cpu();
         self.sys.set_task_cpu(&mut t.policy, to);

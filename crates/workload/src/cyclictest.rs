@@ -115,6 +115,7 @@ impl Cyclictest {
             messages: 0,
             unscaled_messages: 0,
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes,
         }

@@ -98,6 +98,7 @@ impl Encoder {
             messages: 0,
             unscaled_messages: 0,
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

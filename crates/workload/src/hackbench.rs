@@ -107,6 +107,7 @@ impl Hackbench {
             messages: messages_of(loops),
             unscaled_messages: messages_of(self.loops),
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

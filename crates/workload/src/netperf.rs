@@ -110,6 +110,7 @@ impl Netperf {
             messages: 0,
             unscaled_messages: 0,
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

@@ -119,6 +119,7 @@ impl PerfPipe {
             messages: loops,
             unscaled_messages: loops,
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

@@ -295,6 +295,8 @@ pub struct Attributes {
     pub nice: i8,
     /// Bytes that it touches again and again, if not [`Footprint::private_bytes`].
     pub private_bytes: Option<u64>,
+    /// The task group that it is in, an index in [`Workload::groups`].
+    pub group: Option<u32>,
 }
 
 /// Bytes that tasks touch again and again, and that a move makes cold.
@@ -341,6 +343,8 @@ pub struct Workload {
     pub roles: Vec<Role>,
     /// Sets of CPUs for [`Op::SetAffinity`], each a list of CPU numbers.
     pub cpu_sets: Vec<Vec<u32>>,
+    /// Names of the task groups in the workload's own, like `/a`.
+    pub groups: Vec<String>,
     /// What tasks share besides channels.
     pub shared: Shared,
     /// When [`Op::RepeatUntilStopped`] ends.

@@ -72,6 +72,7 @@ impl StressNg {
             messages: 0,
             unscaled_messages: 0,
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

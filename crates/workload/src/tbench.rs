@@ -128,6 +128,7 @@ impl Tbench {
             messages: 0,
             unscaled_messages: 0,
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             assumptions: Vec::new(),
             notes: Vec::new(),
         }

@@ -53,7 +53,8 @@ pub(super) struct RawExperiment {
     #[schemars(schema_with = "schema::time_limit")]
     pub(super) time_limit: Option<Spanned<i64>>,
     /// Changes of the machine in the middle of each run, like "1.5s offline 2-3", "2s online 2-3" and "1s cpus 0-1", which
-    /// are from then on the CPUs of the workload's cpuset; default: none.
+    /// are from then on the CPUs of the workload's cpuset; or of a task group, like "0s weight /a 300" and
+    /// "1s max /a 20ms/100ms"; default: none.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) events: Vec<Spanned<String>>,

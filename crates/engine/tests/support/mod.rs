@@ -254,6 +254,7 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         messages: 0,
         unscaled_messages: 0,
         cpu_sets: Vec::new(),
+        groups: Vec::new(),
         assumptions: Vec::new(),
         notes: Vec::new(),
     }

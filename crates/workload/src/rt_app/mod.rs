@@ -312,6 +312,7 @@ impl Description {
             messages: 0,
             unscaled_messages: 0,
             cpu_sets: self.tables.cpu_sets.clone(),
+            groups: self.tables.groups.clone(),
             assumptions: self.assumptions.clone(),
             notes,
         })

@@ -45,6 +45,8 @@ pub(super) struct Tables {
     pub(super) barriers: Names,
     pub(super) timers: Names,
     pub(super) cpu_sets: Vec<Vec<u32>>,
+    /// Task groups, in the order in which they were met.
+    pub(super) groups: Vec<String>,
 }
 
 impl Tables {
@@ -107,6 +109,7 @@ pub(super) struct Task {
     nice: i8,
     policy: Policy,
     cpus: Option<u32>,
+    group: Option<u32>,
     /// Bytes of the buffer of `mem` that it writes to.
     buffer: u64,
     delay_ns: u64,
@@ -139,6 +142,7 @@ impl Task {
             nice: 0,
             policy: Policy::Other,
             cpus: None,
+            group: None,
             buffer: 0,
             delay_ns: 0,
             times: None,
@@ -167,7 +171,7 @@ impl Task {
                 "policy" => (asked, asked_line) = (class(value, &field)?, value.line),
                 "priority" => priority = Some((value, field)),
                 "cpus" => task.cpus = reader.cpus(value, &field)?,
-                "taskgroup" => reader.taskgroup(value, &field)?,
+                "taskgroup" => task.group = reader.taskgroup(value, &field)?,
                 "phases" => {
                     for (name, phase) in members(value, &field)? {
                         task.phases.push(reader.phase(phase, &format!("{field}.{name}"))?);
@@ -236,7 +240,7 @@ impl Task {
 
     pub(super) fn attributes(&self) -> Attributes {
         let private_bytes = (self.buffer > 0).then_some(PRIVATE_BYTES + self.buffer);
-        Attributes { policy: self.policy, nice: self.nice, private_bytes }
+        Attributes { policy: self.policy, nice: self.nice, private_bytes, group: self.group }
     }
 
     /// The program of a thread whose unique timers are numbered from `first_timer`.
@@ -333,7 +337,7 @@ impl Reader<'_> {
             match key.as_str() {
                 "loop" => repeated = times(value, &field)?,
                 "cpus" => cpus = self.cpus(value, &field)?,
-                "taskgroup" => self.taskgroup(value, &field)?,
+                "taskgroup" => self.group_of_phase(value, &field)?,
                 _ => {}
             }
         }
@@ -367,14 +371,34 @@ impl Reader<'_> {
         Ok(Some(self.tables.cpu_set(cpus)))
     }
 
-    /// A group of its own, which is an empty text for none.
-    fn taskgroup(&mut self, json: &Json, field: &str) -> Result<(), Refusal> {
+    /// The task group of a thread, a name that begins with /; an empty text for none.
+    fn taskgroup(&mut self, json: &Json, field: &str) -> Result<Option<u32>, Refusal> {
+        let group = string(json, field)?;
+        if group.is_empty() || group == "/" {
+            return Ok(None);
+        }
+        if !group.starts_with('/') {
+            return Err((json.line, format!("{field} is \"{group}\" (allowed: a path that begins with /)")));
+        }
+        if group[1..].contains('/') {
+            return Err((json.line, format!("{field}: groups in groups are not simulated (allowed: /NAME)")));
+        }
+        let groups = &mut self.tables.groups;
+        let found = groups.iter().position(|known| known == group);
+        Ok(Some(found.unwrap_or_else(|| {
+            groups.push(group.to_owned());
+            groups.len() - 1
+        }) as u32))
+    }
+
+    /// A thread keeps its group.
+    fn group_of_phase(&mut self, json: &Json, field: &str) -> Result<(), Refusal> {
         let group = string(json, field)?;
         if !group.is_empty() && !group.starts_with('/') {
             return Err((json.line, format!("{field} is \"{group}\" (allowed: a path that begins with /)")));
         }
         if !group.is_empty() {
-            let why = "threads of one file in groups of their own are not simulated";
+            let why = "a thread that changes its group is not simulated";
             self.alone.push(Alone {
                 line: json.line,
                 what: format!("{field} {group}"),

@@ -158,8 +158,12 @@ fn what_is_refused_is_named_with_its_line() {
         (&one("\"run\""), "tasks.a.run is null (allowed: 1 to 2147483647)"),
         (&one("\"taskgroup\": \"x\", \"run\": 1"), "tasks.a.taskgroup is \"x\" (allowed: a path"),
         (
-            &one("\"instance\": 2, \"taskgroup\": \"/x\", \"run\": 1"),
-            "tasks.a.taskgroup: threads of one file in groups of their own are not simulated (allowed: of a file's only",
+            &one("\"instance\": 2, \"phases\": {\"p\": {\"taskgroup\": \"/x\", \"run\": 1}}"),
+            "tasks.a.phases.p.taskgroup: a thread that changes its group is not simulated (allowed: of a file's only",
+        ),
+        (
+            &one("\"taskgroup\": \"/x/y\", \"run\": 1"),
+            "tasks.a.taskgroup: groups in groups are not simulated (allowed: /NAME)",
         ),
         (
             &one("\"instance\": 2, \"policy\": \"SCHED_FIFO\", \"run\": 1"),
@@ -225,16 +229,28 @@ fn policies_of_the_fair_class_are_the_tasks() {
 }
 
 #[test]
-fn class_and_group_of_the_only_thread_have_no_effect() {
-    let w = read(&one("\"policy\": \"SCHED_FIFO\", \"priority\": 50, \"taskgroup\": \"/x\", \"run\": 1"));
+fn class_and_group_of_a_phase_of_the_only_thread_have_no_effect() {
+    let phase = "\"phases\": {\"p\": {\"taskgroup\": \"/x\", \"run\": 1}}";
+    let w = read(&one(&format!("\"policy\": \"SCHED_FIFO\", \"priority\": 50, {phase}")));
     assert_eq!(
         w.notes,
         [
-            "tasks.a.taskgroup /x has no effect on the only thread",
+            "tasks.a.phases.p.taskgroup /x has no effect on the only thread",
             "tasks.a: SCHED_FIFO has no effect on the only thread"
         ]
     );
     assert_eq!(w.attributes(1), Attributes::default());
+}
+
+#[test]
+fn a_task_group_is_that_of_all_threads_that_name_it() {
+    let task = |name, group: &str| format!("\"{name}\": {{\"loop\": 1, {group} \"run\": 1}}");
+    let group = |name: &str| format!("\"taskgroup\": \"{name}\",");
+    let tasks = [task("a", &group("/x")), task("b", &group("/y")), task("c", &group("/x")), task("d", "")];
+    let w = read(&format!("{{\"tasks\": {{{}}}}}", tasks.join(", ")));
+    assert_eq!(w.groups, ["/x", "/y"]);
+    let groups = (1..=4).map(|program| w.attributes(program).group).collect::<Vec<_>>();
+    assert_eq!(groups, [Some(0), Some(1), Some(0), None]);
 }
 
 #[test]
