@@ -6,7 +6,7 @@
 //! how many tasks wait there.
 
 use anyhow::{Context, Result};
-use coreward_engine::{Leaving, Trace};
+use coreward_engine::{Leaving, Trace, Waker};
 use coreward_metrics::perfetto::{
     Flow, Instant, PrevState, TaskRef, Thread, TraceError, TraceWriter, Track, Value,
 };
@@ -163,15 +163,15 @@ impl Trace for TraceFile<'_> {
         });
     }
 
-    fn waking(&mut self, now: u64, cpu: usize, waker: i32, pid: i32, target: usize, new: bool) {
+    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
         if self.task_mut(pid).is_some_and(|task| task.woken.is_none()) {
             let to = [("task", Value::Int(pid.into())), ("cpu", Value::Int(target as i64))];
             self.placed(now, cpu, pid, "no choice of a CPU", &to);
         }
         self.wait(now, pid, Some(target));
         self.record(|writer, tasks| match new {
-            true => writer.sched_wakeup_new(now, cpu as u32, waker, task(tasks, pid), target as u32),
-            false => writer.sched_waking(now, cpu as u32, waker, task(tasks, pid), target as u32),
+            true => writer.sched_wakeup_new(now, cpu as u32, waker.pid, task(tasks, pid), target as u32),
+            false => writer.sched_waking(now, cpu as u32, waker.pid, task(tasks, pid), target as u32),
         });
     }
 

@@ -52,6 +52,12 @@ pub(crate) struct Flag {
 }
 
 #[derive(Clone, Default)]
+pub(crate) struct Semaphore {
+    pub(crate) count: u64,
+    pub(crate) waiters: VecDeque<u32>,
+}
+
+#[derive(Clone, Default)]
 pub(crate) struct List {
     pub(crate) line: Line,
     pub(crate) flags: Vec<u32>,
@@ -76,6 +82,7 @@ pub(crate) struct Shared {
     pub(crate) conds: Vec<Futex>,
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) flags: Vec<Flag>,
+    pub(crate) semaphores: Vec<Semaphore>,
     pub(crate) lists: Vec<List>,
     /// Last expiry of each timer; None before its first use.
     pub(crate) timers: Vec<Option<u64>>,
@@ -95,6 +102,7 @@ impl Shared {
             conds: vec![Futex::default(); counts.conds as usize],
             barriers: counts.barriers.iter().map(barrier).collect(),
             flags: vec![Flag::default(); counts.flags as usize],
+            semaphores: vec![Semaphore::default(); counts.semaphores as usize],
             lists: vec![List::default(); counts.lists as usize],
             timers: vec![None; counts.timers as usize],
             cpu_locks: vec![CpuLock::default(); nr_cpus],

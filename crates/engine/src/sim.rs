@@ -171,6 +171,8 @@ pub struct Simulation<'a> {
     pub(crate) by_thread: bool,
     pub(crate) schedstat: Vec<CpuSchedstat>,
     pub(crate) trace: &'a mut dyn Trace,
+    /// What happens now happens in an interrupt of the current task.
+    pub(crate) in_interrupt: bool,
     pub(crate) rng: Pcg64Mcg,
     /// The idle task of each CPU, as a waker for the policy.
     pub(crate) swappers: Vec<PolicyTask>,
@@ -261,6 +263,7 @@ impl<'a> Simulation<'a> {
             by_thread: workload.tells_threads_apart(),
             schedstat,
             trace,
+            in_interrupt: false,
             rng: Pcg64Mcg::seed_from_u64(settings.seed),
             swappers: vec![PolicyTask::default(); nr_cpus],
             nohz_idle: masks[0],

@@ -25,6 +25,7 @@ fn reason(task: &Task) -> String {
         Some(Op::CondWait { cond, .. }) => format!("for condition {cond}"),
         Some(Op::Barrier { barrier, .. }) => format!("at barrier {barrier}"),
         Some(Op::Await { flag }) => format!("for flag {}", task.base + flag),
+        Some(Op::Down { semaphore }) => format!("for semaphore {semaphore}"),
         Some(Op::TakeRequest) => format!("for a request at flag {}", task.base),
         op => format!("in {op:?}"),
     }

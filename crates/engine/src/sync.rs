@@ -68,7 +68,9 @@ impl Simulation<'_> {
                 }
                 self.atomic(cpu, |sim| &mut sim.shared.cpu_locks[of].line)
             }
-            Op::Origin | Op::Stop | Op::EventStart | Op::EventEnd => Work::default(),
+            Op::Up { .. } | Op::Down { .. } | Op::Origin | Op::Stop | Op::EventStart | Op::EventEnd => {
+                Work::default()
+            }
             _ => unreachable!("op_work does the others"),
         }
     }
@@ -146,6 +148,21 @@ impl Simulation<'_> {
                 if !self.take_flag(base + flag) && !self.stop.stopped {
                     return self.futex_wait(cpu, id, On::Flag(base + flag));
                 }
+            }
+            Op::Up { semaphore } => {
+                let s = &mut self.shared.semaphores[semaphore as usize];
+                s.count += 1;
+                if let Some(waiter) = s.waiters.pop_front() {
+                    self.try_to_wake_up(waiter, cpu, false);
+                }
+            }
+            Op::Down { semaphore } => {
+                let s = &mut self.shared.semaphores[semaphore as usize];
+                if s.count == 0 {
+                    s.waiters.push_back(id);
+                    return self.block(task, WaitsIn::Futex);
+                }
+                s.count -= 1;
             }
             Op::Enlist { list } => self.shared.lists[list as usize].flags.push(base),
             Op::PostListed { list } => {

@@ -14,12 +14,21 @@ pub enum Leaving {
     Exited,
 }
 
+/// Who wakes a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waker {
+    /// The task that runs on the waking CPU; 0 is the idle task.
+    pub pid: i32,
+    /// An interrupt of that task wakes, not the task.
+    pub in_interrupt: bool,
+}
+
 /// Sees the scheduling events of a run. Times are in ns; task 0 is the idle task.
 pub trait Trace {
     /// A task was created; `program` and `base` are what [`Op::Spawn`](coreward_workload::Op::Spawn) gives it.
     fn fork(&mut self, now: u64, pid: i32, process: i32, program: u32, base: u32);
     /// A task was woken on `cpu` and will run on `target`; `new` for its first time.
-    fn waking(&mut self, now: u64, cpu: usize, waker: i32, pid: i32, target: usize, new: bool);
+    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool);
     /// A task moved between CPUs.
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize);
     /// A CPU switched tasks.
@@ -33,7 +42,7 @@ pub struct NoTrace;
 
 impl Trace for NoTrace {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
-    fn waking(&mut self, _: u64, _: usize, _: i32, _: i32, _: usize, _: bool) {}
+    fn waking(&mut self, _: u64, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
     fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
 }

@@ -6,6 +6,7 @@ use crate::fair::Enqueue;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::{State, Task};
+use crate::trace::Waker;
 use coreward_policy::Distance;
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement};
@@ -350,7 +351,8 @@ impl Simulation<'_> {
     }
 
     fn trace_waking(&mut self, task: u32, cpu: usize, target: usize, new: bool) {
-        let waker = self.cpus[cpu].curr.map_or(0, |c| self.tasks[c as usize].policy.pid);
+        let curr = self.cpus[cpu].curr.map_or(0, |c| self.tasks[c as usize].policy.pid);
+        let waker = Waker { pid: curr, in_interrupt: self.in_interrupt };
         let pid = self.tasks[task as usize].policy.pid;
         self.trace.waking(self.now, cpu, waker, pid, target, new);
     }
@@ -358,7 +360,9 @@ impl Simulation<'_> {
     /// A sleep ends: the timer interrupts the CPU that it was armed on.
     pub(crate) fn timer_interrupt(&mut self, cpu: usize, task: u32) {
         self.charge_work(cpu, self.costs.ipi_handle_ns);
+        self.in_interrupt = true;
         self.try_to_wake_up(task, cpu, false);
+        self.in_interrupt = false;
         self.after_interrupt(cpu);
         self.reprogram(cpu);
     }

@@ -10,8 +10,16 @@ use support::{Setup, Workload, program, run, sleep, spawn, workload};
 const MS: u64 = 1_000_000;
 
 fn shared(w: Workload) -> Workload {
-    let shared =
-        Shared { mutexes: 2, mutex_bytes: 0, conds: 1, barriers: vec![3], flags: 4, lists: 1, timers: 1 };
+    let shared = Shared {
+        mutexes: 2,
+        conds: 1,
+        barriers: vec![3],
+        flags: 4,
+        semaphores: 1,
+        lists: 1,
+        timers: 1,
+        ..Shared::default()
+    };
     Workload { shared, ..w }
 }
 
@@ -153,6 +161,17 @@ fn an_answer_is_measured_from_the_look_at_the_clock() {
     let metrics = Setup::new("4c", w).run().outcome.metrics;
     let longest = metrics.get(Metric::reply_latency_us_max).unwrap();
     assert!((1.0..1000.0).contains(&longest), "{longest}");
+}
+
+#[test]
+fn a_semaphore_keeps_what_nobody_has_waited_for() {
+    let (up, down) = (Op::Up { semaphore: 0 }, Op::Down { semaphore: 0 });
+    // two at once before the other looks: it takes both, and then waits for the third
+    let giver: &[Op] = &[up, up, run(40 * MS), up];
+    near(seconds(team(&[giver, &[run(10 * MS), down, down]]), "2c"), 0.040);
+    near(seconds(team(&[giver, &[run(10 * MS), down, down, down, run(10 * MS)]]), "2c"), 0.050);
+    let stuck = Setup::free("2c", team(&[giver, &[down, down, down, down]])).try_run();
+    assert!(matches!(&stuck, Err(SimError::Deadlock { first, .. }) if first.ends_with("for semaphore 0")));
 }
 
 #[test]

@@ -172,6 +172,17 @@ pub enum Op {
         /// Flag, relative to the task's base.
         flag: u32,
     },
+    /// Adds one to a semaphore, and wakes the task that waits for it. What entering the kernel costs is not counted:
+    /// a recorded run contains it.
+    Up {
+        /// Semaphore.
+        semaphore: u32,
+    },
+    /// Takes one from a semaphore; waits while there is none.
+    Down {
+        /// Semaphore.
+        semaphore: u32,
+    },
     /// Puts the flag of the task's base on a list, from which [`Op::PostListed`] takes it.
     Enlist {
         /// List.
@@ -253,6 +264,8 @@ pub struct Shared {
     pub barriers: Vec<u32>,
     /// Flags: futexes that are set or not.
     pub flags: u32,
+    /// Semaphores, 0 at first.
+    pub semaphores: u32,
     /// Lists of flags.
     pub lists: u32,
     /// Timers.

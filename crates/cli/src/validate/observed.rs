@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coreward_engine::{Leaving, Trace};
+use coreward_engine::{Leaving, Trace, Waker};
 use coreward_machine::Machine;
 use coreward_measure::{Distance, Scheduling};
 use coreward_metrics::stats::percentile;
@@ -96,7 +96,7 @@ impl<'a> Observer<'a> {
 impl Trace for Observer<'_> {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
 
-    fn waking(&mut self, now: u64, _: usize, _: i32, pid: i32, _: usize, new: bool) {
+    fn waking(&mut self, now: u64, _: usize, _: Waker, pid: i32, _: usize, new: bool) {
         // a new task has a tracepoint of its own, which the recording leaves out
         if !new {
             self.scheduling.waking(now, pid);

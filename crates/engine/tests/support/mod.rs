@@ -2,7 +2,7 @@
 //! machines whose costs are all zero but those under test, and tiny workloads.
 #![allow(dead_code)] // each test crate uses its part
 
-use coreward_engine::{Change, Leaving, NoTrace, Outcome, Settings, SimError, Simulation, Trace};
+use coreward_engine::{Change, Leaving, NoTrace, Outcome, Settings, SimError, Simulation, Trace, Waker};
 use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
@@ -31,7 +31,8 @@ impl Trace for Log {
     fn fork(&mut self, now: u64, pid: i32, process: i32, _: u32, _: u32) {
         self.0.push(Event::Fork { now, pid, process });
     }
-    fn waking(&mut self, now: u64, cpu: usize, waker: i32, pid: i32, target: usize, new: bool) {
+    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+        let waker = waker.pid;
         self.0.push(Event::Waking { now, cpu, waker, pid, target, new });
     }
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize) {
