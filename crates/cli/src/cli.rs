@@ -13,7 +13,7 @@ use coreward_metrics::Metric;
 use coreward_metrics::schedstat::Version;
 use coreward_policy::Profile;
 use coreward_state::Options;
-use coreward_workload::Scale;
+use coreward_workload::{Scale, recorded};
 
 use crate::parity::Requirement;
 use crate::scale;
@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Parity(Parity),
     /// Run a command and record what the kernel decides while it runs
     Record(Record),
+    /// Make a workload of a recording of the scheduler: who ran how long, who woke whom
+    Import(Import),
     /// Write or check a policy of your own, for --policy
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -241,6 +243,64 @@ pub(crate) struct Simulated {
 }
 
 #[derive(Args)]
+pub(crate) struct Import {
+    /// A recording: the text of trace-cmd report, of /sys/kernel/tracing/trace or of perf script, which may be
+    /// compressed by gzip (see docs/import.md)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write the workload to a file, which coreward run and coreward compare take as a workload [default: none]
+    #[arg(short, long, value_name = "W.cww", value_parser = recorded_path)]
+    pub(crate) output: Option<PathBuf>,
+    /// Write it as JSON, to be edited [default: JSON that is compressed]
+    #[arg(long, requires = "output")]
+    pub(crate) plain: bool,
+    /// Print each class of tasks: its time, what its waits ended by, how much of it is explained, and what is left out
+    /// [default: a summary]
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// The machine that the recording was made on, for its capacities, its shared cores and its costs: a preset, a file
+    /// or another form that coreward run takes [default: CPUs of capacity 1024 with the default costs]
+    #[arg(long, value_name = "M")]
+    pub(crate) machine: Option<String>,
+    /// Import only tasks of this name, where a * at the end stands for any ending. May be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+    /// Leave out tasks of this name, in the same form. May be repeated [default: none but the recorder's own]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) without: Vec<String>,
+    /// Let interrupts of unknown or of the network's devices come at the recorded times, however late the tasks are
+    /// [default: after the recorded waits]
+    #[arg(long)]
+    pub(crate) open_loop: bool,
+    /// Import from this many seconds after the first event on, 0 to 1000000
+    #[arg(long, value_name = "SECONDS", default_value = "0", allow_negative_numbers = true, value_parser = moment_ns)]
+    pub(crate) from: u64,
+    /// Import up to this many seconds after the first event, 0 to 1000000 [default: all]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = moment_ns)]
+    pub(crate) to: Option<u64>,
+    /// Write the workload even if the recording does not say how most waits ended [default: refuse]
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+    /// Print JSON [default: text]
+    #[arg(long, conflicts_with = "explain")]
+    pub(crate) json: bool,
+}
+
+/// The name of a recorded workload's file.
+fn recorded_path(text: &str) -> Result<PathBuf, String> {
+    match text.ends_with(recorded::ENDING) && !text.contains(char::is_whitespace) {
+        true => Ok(text.into()),
+        false => Err(format!("allowed are names that end with {} and have no blanks", recorded::ENDING)),
+    }
+}
+
+/// Seconds as ns.
+fn moment_ns(text: &str) -> Result<u64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
+    seconds.map(|seconds| (seconds * 1e9).round() as u64).ok_or_else(|| "allowed are 0 to 1000000".into())
+}
+
+#[derive(Args)]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) simulated: Simulated,
@@ -265,11 +325,14 @@ pub(crate) struct Run {
     /// Skip the steady middle of the run once its rates are known to this many per cent, 0.1 to 20 [default: simulate
     /// all of it]
     #[arg(long, value_name = "PERCENT", value_parser = skip_steady,
-          conflicts_with_all = ["scale", "schedstat", "domains", "intervals", "trace", "event"])]
+          conflicts_with_all = ["scale", "schedstat", "domains", "intervals", "trace", "ftrace", "event"])]
     pub(crate) skip_steady: Option<f64>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,
+    /// Write the scheduling events to a file, as the text of ftrace [default: none]
+    #[arg(long, value_name = "F.txt", conflicts_with = "trace")]
+    pub(crate) ftrace: Option<PathBuf>,
     /// Also write the report as an HTML page to a file, with a drawing of the metrics over time if --intervals is given
     /// [default: no]
     #[arg(long, value_name = "F")]

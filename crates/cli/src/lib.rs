@@ -14,6 +14,8 @@ pub mod experiment;
 mod explain;
 mod features;
 mod fidelity;
+mod ftracefile;
+mod import;
 mod intervals;
 mod live;
 mod machines;
@@ -87,6 +89,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Parity(args) => parity::run(&args, out),
         Command::Validate(args) => validate::run(&args, out),
         Command::Record(args) => record::run(&args),
+        Command::Import(args) => import::run(&args, out),
         Command::Policy(command) => own_policy::run(&command, out),
         Command::Live(_) | Command::Shadow(_) | Command::Top(_) | Command::Get(_) | Command::Set(_) => {
             live::run()

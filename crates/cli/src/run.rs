@@ -9,6 +9,7 @@ use coreward_workload::Workload;
 
 use crate::cli;
 use crate::domains;
+use crate::ftracefile::FtraceFile;
 use crate::output::{self, OutputFile, Outputs};
 use crate::report::Report;
 use crate::schedstat;
@@ -28,8 +29,12 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let domains = open("--domains", &args.domains)?;
     let html = open("--html", &args.html)?;
     let trace = open("--trace", &args.trace)?;
+    let ftrace = open("--ftrace", &args.ftrace)?;
 
-    let outcome = simulate(args, &host, &workload, trace)?;
+    let outcome = match ftrace {
+        Some(file) => simulate_to_ftrace(args, &host, &workload, file)?,
+        None => simulate(args, &host, &workload, trace)?,
+    };
     if let Some(mut file) = schedstat {
         let version = args.schedstat_version.unwrap_or(schedstat::version(host.policy.profile));
         schedstat::write(&mut file, version, &host, &outcome)?;
@@ -60,6 +65,18 @@ fn simulate(args: &cli::Run, host: &Host, workload: &Workload, trace: Option<Out
     };
     let mut trace = TraceFile::new(file, host, workload)?;
     let outcome = host.run(workload, seed, &mut trace)?;
+    trace.finish()?;
+    Ok(outcome)
+}
+
+fn simulate_to_ftrace(
+    args: &cli::Run,
+    host: &Host,
+    workload: &Workload,
+    file: OutputFile,
+) -> Result<Outcome> {
+    let mut trace = FtraceFile::new(file, host.machine.nr_cpus(), workload)?;
+    let outcome = host.run(workload, args.simulated.seed, &mut trace)?;
     trace.finish()?;
     Ok(outcome)
 }

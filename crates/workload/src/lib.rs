@@ -11,6 +11,7 @@ mod netperf;
 mod output_options;
 mod perf_bench;
 mod program;
+pub mod recorded;
 mod role;
 pub mod rt_app;
 mod schbench;
@@ -51,7 +52,7 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                     schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its options";
+                     schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its options, and FILE.cww, which coreward import writes";
 
 /// The first word of each.
 const TOOLS: [&str; 12] = [
@@ -69,15 +70,20 @@ const TOOLS: [&str; 12] = [
     "server",
 ];
 
-/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE...` it reads the files. The name may be a path.
+/// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE...` it reads the files, and
+/// of `FILE.cww` the recorded workload. The name may be a path.
 ///
 /// # Errors
 /// The name is not known, or an option is not one that the real tool has or
 /// that coreward can simulate; the message says which are allowed.
 pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
     let mut words = text.split_whitespace();
-    let name = words.next().map(tool);
-    let (words, notes) = output_options::taken(name.unwrap_or_default(), words)?;
+    let program = words.next().unwrap_or_default();
+    if program.ends_with(recorded::ENDING) {
+        return recorded::parse(program, words, scale);
+    }
+    let name = tool(program);
+    let (words, notes) = output_options::taken(name, words)?;
     let mut workload = parse_words(name, words.into_iter(), scale)?;
     workload.notes.extend(notes);
     Ok(workload)
@@ -85,32 +91,34 @@ pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
 
 /// Reads the words after a tool's name.
 fn parse_words<'a>(
-    name: Option<&str>,
+    name: &str,
     words: impl Iterator<Item = &'a str>,
     scale: Scale,
 ) -> Result<Workload, WorkloadError> {
     match name {
-        Some("hackbench") => Ok(Hackbench::parse(words)?.workload(scale)),
-        Some("sysbench") => Ok(Sysbench::parse(words)?.workload(scale)),
-        Some("perf") => perf_bench::parse(words, scale),
-        Some("netperf") => Ok(Netperf::parse(words)?.workload(scale)),
-        Some("tbench") => Ok(Tbench::parse(words)?.workload(scale)),
-        Some("encoder") => Ok(Encoder::parse(words)?.workload(scale)),
-        Some("server") => Ok(Server::parse(words)?.workload(scale)),
-        Some("cyclictest") => Ok(Cyclictest::parse(words)?.workload(scale)),
-        Some("stress-ng") => Ok(StressNg::parse(words)?.workload(scale)),
-        Some("rt-app") => rt_app::parse(words, scale),
-        Some("schbench") => Ok(Schbench::parse(words)?.workload(scale)),
-        Some("schbench-old") => Ok(SchbenchOld::parse(words)?.workload(scale)),
-        other => Err(WorkloadError::Unknown(other.unwrap_or("").to_string())),
+        "hackbench" => Ok(Hackbench::parse(words)?.workload(scale)),
+        "sysbench" => Ok(Sysbench::parse(words)?.workload(scale)),
+        "perf" => perf_bench::parse(words, scale),
+        "netperf" => Ok(Netperf::parse(words)?.workload(scale)),
+        "tbench" => Ok(Tbench::parse(words)?.workload(scale)),
+        "encoder" => Ok(Encoder::parse(words)?.workload(scale)),
+        "server" => Ok(Server::parse(words)?.workload(scale)),
+        "cyclictest" => Ok(Cyclictest::parse(words)?.workload(scale)),
+        "stress-ng" => Ok(StressNg::parse(words)?.workload(scale)),
+        "rt-app" => rt_app::parse(words, scale),
+        "schbench" => Ok(Schbench::parse(words)?.workload(scale)),
+        "schbench-old" => Ok(SchbenchOld::parse(words)?.workload(scale)),
+        other => Err(WorkloadError::Unknown(other.to_owned())),
     }
 }
 
 /// The files that [`parse`] reads for a benchmark's command line.
 pub fn paths(text: &str) -> impl Iterator<Item = &Path> {
     let mut words = text.split_whitespace();
-    let read = tool(words.next().unwrap_or_default()) == "rt-app";
-    words.filter(move |_| read).map(Path::new)
+    let program = words.next().unwrap_or_default();
+    let read = tool(program) == "rt-app";
+    let recorded = Some(program).filter(|program| program.ends_with(recorded::ENDING));
+    recorded.into_iter().chain(words.filter(move |_| read)).map(Path::new)
 }
 
 /// The name of a program without its directory.

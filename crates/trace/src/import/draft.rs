@@ -1,0 +1,257 @@
+//! A task's steps as they were seen, and how they become those of a workload.
+
+use coreward_machine::Costs;
+use coreward_workload::recorded::Step;
+
+use super::cause::Cause;
+
+/// So many differences in a row have to be equal for a timer to be periodic.
+const PERIODS: usize = 10;
+/// How far they may be off, in percent.
+const TOLERANCE_PCT: u64 = 5;
+
+/// What was seen of a task. Tasks are named by their index in the import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Draft {
+    /// It did this much work, and was switched to so often meanwhile.
+    Run {
+        work: u64,
+        switches: u32,
+    },
+    Wake(usize),
+    Await(usize),
+    Start(usize),
+    /// It waited for something that is not a task.
+    Block {
+        since: u64,
+        at: u64,
+        cause: Cause,
+    },
+    /// It waited before the recording began, until then.
+    First {
+        at: u64,
+    },
+}
+
+/// How drafts become steps.
+pub(super) struct Style<'a> {
+    /// What the simulator will charge for by itself, on the machine of the recording.
+    pub(super) costs: &'a Costs,
+    /// Interrupts come at their times, whatever the tasks do.
+    pub(super) open_loop: bool,
+    /// When the task started.
+    pub(super) born: u64,
+    /// It was started in the recording, as a process or as a thread.
+    pub(super) started: Option<bool>,
+    /// It has ended in the recording.
+    pub(super) ended: bool,
+}
+
+/// The steps, and how much of the work is the kernel's, which the simulator adds by itself.
+pub(super) struct Steps {
+    pub(super) steps: Vec<Step>,
+    pub(super) kernel_ns: u64,
+    /// Of these, what a segment was too short for.
+    pub(super) missing_ns: u64,
+    /// Waits that end at times of a periodic timer.
+    pub(super) periodic: u64,
+}
+
+/// `number` is a task's index in the workload, and whether it is another process.
+pub(super) fn steps(
+    drafts: &[Draft],
+    style: &Style<'_>,
+    number: impl Fn(usize) -> Option<(u32, bool)>,
+) -> Steps {
+    let Style { costs, born, .. } = *style;
+    let periodic = periodic(drafts);
+    let mut out = Steps { steps: Vec::new(), kernel_ns: 0, missing_ns: 0, periodic: 0 };
+    let mut debt = match style.started {
+        Some(true) => costs.fork_start_ns,
+        Some(false) => costs.thread_start_ns,
+        None => 0,
+    };
+    let last = drafts.iter().rposition(|draft| matches!(draft, Draft::Run { .. }));
+    for (index, draft) in drafts.iter().enumerate() {
+        match *draft {
+            Draft::Run { work, switches } => {
+                debt += u64::from(switches) * (costs.context_switch_ns + costs.pick_next_ns);
+                debt += match drafts.get(index + 1) {
+                    Some(Draft::Await(_)) => costs.dequeue_ns,
+                    Some(Draft::Block { .. }) => costs.dequeue_ns + costs.syscall_ns,
+                    _ if style.ended && last == Some(index) => costs.exit_ns,
+                    _ => 0,
+                };
+                let paid = debt.min(work);
+                debt -= paid;
+                out.kernel_ns += paid;
+                match out.steps.last_mut() {
+                    Some(Step::Run(ns)) => *ns += work - paid,
+                    _ if work > paid => out.steps.push(Step::Run(work - paid)),
+                    _ => {}
+                }
+            }
+            Draft::Wake(task) => {
+                let Some((task, _)) = number(task) else { continue };
+                debt += costs.wakeup_ns + costs.enqueue_ns;
+                out.steps.push(Step::Wake(task));
+            }
+            Draft::Start(task) => {
+                let Some((task, process)) = number(task) else { continue };
+                debt += if process { costs.fork_ns } else { costs.thread_ns };
+                out.steps.push(Step::Start(task));
+            }
+            Draft::Await(_) | Draft::Block { .. } | Draft::First { .. } => {
+                // what is still owed cannot come out of the next segment, which has its own
+                out.missing_ns += std::mem::take(&mut debt);
+                let step = match *draft {
+                    Draft::Await(task) => number(task).map(|(task, _)| Step::Await(task)),
+                    Draft::Block { at, cause, .. } if periodic[index] || opens(style, cause) => {
+                        out.periodic += u64::from(periodic[index]);
+                        Some(Step::Until(at.saturating_sub(born)))
+                    }
+                    Draft::Block { since, at, .. } => Some(Step::Sleep(at.saturating_sub(since))),
+                    Draft::First { at } => Some(Step::Until(at.saturating_sub(born))),
+                    _ => None,
+                };
+                out.steps.extend(step);
+            }
+        }
+    }
+    out.missing_ns += debt;
+    out
+}
+
+fn opens(style: &Style<'_>, cause: Cause) -> bool {
+    style.open_loop && matches!(cause, Cause::Network | Cause::Interrupt | Cause::LeftOut)
+}
+
+/// Which waits end on a grid of times: a timer with a period ends them. If the waits are all equally long as well, or
+/// more so, it was a sleep, and the grid is that of equal rounds.
+fn periodic(drafts: &[Draft]) -> Vec<bool> {
+    let mut found = vec![false; drafts.len()];
+    let timed: Vec<(usize, u64, u64)> = drafts
+        .iter()
+        .enumerate()
+        .filter_map(|(index, draft)| match *draft {
+            Draft::Block { since, at, cause: Cause::Timer | Cause::Interrupt } => {
+                Some((index, at, at.saturating_sub(since)))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut from = 0;
+    while from + 1 < timed.len() {
+        let period = |i: usize| timed[i + 1].1.saturating_sub(timed[i].1);
+        let first = period(from);
+        let equal = |i: &usize| period(*i).abs_diff(first) <= first * TOLERANCE_PCT / 100;
+        let to = (from..timed.len() - 1).take_while(equal).last().unwrap_or(from) + 1;
+        let spread = |values: &dyn Fn(usize) -> u64| {
+            let (n, sum) = ((to - from) as f64, (from..to).map(|i| values(i) as f64).sum::<f64>());
+            (from..to).map(|i| (values(i) as f64 - sum / n).abs()).sum::<f64>()
+        };
+        if to - from >= PERIODS && spread(&period) < spread(&|i| timed[i + 1].2) {
+            timed[from..=to].iter().for_each(|(index, ..)| found[*index] = true);
+        }
+        from = to;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free() -> Costs {
+        let mut costs = Costs::default();
+        for field in Costs::FIELDS.iter().filter(|field| field.min == 0) {
+            costs.set(field.name, 0).unwrap();
+        }
+        costs
+    }
+
+    fn style(costs: &Costs) -> Style<'_> {
+        Style { costs, open_loop: false, born: 1000, started: None, ended: false }
+    }
+
+    fn made(drafts: &[Draft], style: &Style<'_>) -> Vec<Step> {
+        steps(drafts, style, |task| Some((task as u32, true))).steps
+    }
+
+    fn run(work: u64) -> Draft {
+        Draft::Run { work, switches: 0 }
+    }
+
+    #[test]
+    fn waits_keep_their_length_or_their_end() {
+        let costs = free();
+        let block = |cause| Draft::Block { since: 5000, at: 9000, cause };
+        let of = |draft, open_loop| made(&[run(1), draft], &Style { open_loop, ..style(&costs) })[1];
+        for cause in [Cause::Timer, Cause::Block, Cause::Unknown] {
+            assert_eq!(
+                [of(block(cause), false), of(block(cause), true)],
+                [Step::Sleep(4000); 2],
+                "{cause:?}"
+            );
+        }
+        for cause in [Cause::Network, Cause::Interrupt, Cause::LeftOut] {
+            let wanted = [Step::Sleep(4000), Step::Until(8000)];
+            assert_eq!([of(block(cause), false), of(block(cause), true)], wanted, "{cause:?}");
+        }
+        assert_eq!(of(Draft::First { at: 9000 }, false), Step::Until(8000));
+    }
+
+    #[test]
+    fn what_the_simulator_charges_for_is_taken_out() {
+        let mut costs = free();
+        (costs.context_switch_ns, costs.pick_next_ns, costs.dequeue_ns) = (100, 20, 3);
+        (costs.wakeup_ns, costs.enqueue_ns, costs.syscall_ns) = (1000, 200, 10);
+        (costs.fork_ns, costs.fork_start_ns, costs.exit_ns) = (5000, 400, 700);
+        let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
+        let drafted = |draft: &Draft| if let Draft::Run { work, .. } = draft { *work } else { 0 };
+        let of = |drafts: &[Draft], style: &Style<'_>| {
+            let steps = steps(drafts, style, |task| Some((task as u32, true)));
+            assert_eq!(
+                steps.kernel_ns + steps.steps.iter().map(work).sum::<u64>(),
+                drafts.iter().map(drafted).sum::<u64>()
+            );
+            (steps.steps, steps.missing_ns)
+        };
+        let twice = Draft::Run { work: 10_000, switches: 2 };
+        assert_eq!(
+            of(&[twice, Draft::Wake(1), run(10_000), Draft::Await(1)], &style(&costs)),
+            (vec![Step::Run(9760), Step::Wake(1), Step::Run(8797), Step::Await(1)], 0)
+        );
+        let block = Draft::Block { since: 0, at: 50, cause: Cause::Timer };
+        assert_eq!(of(&[run(10_000), block], &style(&costs)).0[0], Step::Run(9987));
+        let started = Style { started: Some(true), ended: true, ..style(&costs) };
+        assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
+        assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));
+        // a segment that is too short for its costs has none, and the next one does not pay
+        let short = [Draft::Wake(1), run(200), Draft::Await(1), run(10_000)];
+        assert_eq!(
+            of(&short, &style(&costs)),
+            (vec![Step::Wake(1), Step::Await(1), Step::Run(10_000)], 1003)
+        );
+    }
+
+    #[test]
+    fn a_periodic_timer_is_told_from_a_sleep() {
+        let costs = free();
+        // rounds of 10 us with work of 1 to 3 us: either the rounds are equal, or the sleeps
+        let rounds = |timer: bool, n: u64| {
+            let mut at = 1000;
+            let mut drafts = Vec::new();
+            for i in 0..n {
+                let work = 1000 + 100 * (i * 7 % 3);
+                let since = at + work;
+                at = if timer { 1000 + 10_000 * (i + 1) } else { since + 9000 };
+                drafts.extend([run(work), Draft::Block { since, at, cause: Cause::Interrupt }]);
+            }
+            made(&drafts, &style(&costs))
+        };
+        assert_eq!(rounds(true, 12)[23], Step::Until(120_000));
+        assert_eq!(rounds(false, 12)[23], Step::Sleep(9000));
+        assert!(matches!(rounds(true, 10)[19], Step::Sleep(_)), "too few to tell");
+    }
+}

@@ -1,0 +1,521 @@
+//! From a recording to the workload behind it.
+//!
+//! What a task did is divided by its waits. Being preempted, or waiting for a CPU, is neither: it is what the scheduler
+//! did. A wait ends when `sched_waking` says so; whoever ran in process context then is the cause, and wakes the task in
+//! the workload after as much work as it had done. An interrupt is a cause that comes after a time, or at a time.
+
+mod cause;
+mod cpu;
+mod draft;
+mod finish;
+mod report;
+
+use std::collections::HashMap;
+
+use coreward_machine::Machine;
+use coreward_workload::recorded::{MAX_STEPS, MAX_TASKS};
+
+use crate::event::{Comm, Event, Leaving, Task, What};
+pub use cause::{Cause, Causes};
+use cpu::{Cpus, Current};
+use draft::Draft;
+pub use report::{Class, LeftOut, Report};
+
+/// Most CPUs of a recording.
+const MAX_CPUS: u32 = 4096;
+/// Default priority of a task (`DEFAULT_PRIO`).
+const DEFAULT_PRIO: i32 = 120;
+
+/// What is imported, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The machine that the recording was made on.
+    pub machine: Option<Machine>,
+    /// Names of tasks that are imported; empty for all. A `*` at the end stands for any ending.
+    pub only: Vec<String>,
+    /// Names of tasks that are left out, in the same form.
+    pub without: Vec<String>,
+    /// Interrupts wake tasks at the recorded times, whatever the tasks do; otherwise after the recorded waits.
+    pub open_loop: bool,
+    /// The part of the recording that is imported, in ns from its first event.
+    pub from_ns: u64,
+    /// Its end; `u64::MAX` for all.
+    pub to_ns: u64,
+}
+
+/// Why a recording is not imported.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ImportError {
+    /// The machine has no such CPU.
+    #[error("an event is of CPU {cpu}, but the machine of the recording has CPUs 0 to {last}")]
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// The machine's last one.
+        last: usize,
+    },
+    /// There are too many.
+    #[error("it has more than {0} (allowed: a part of it, with --from and --to)")]
+    Large(String),
+    /// Nothing is left.
+    #[error("no task is left: {0}")]
+    Nothing(&'static str),
+}
+
+/// Why a task is left out.
+const RECORDS: &str = "it made the recording";
+const MOVES: &str = "it moves tasks, which a simulation does by itself";
+const ASKED: &str = "as asked for";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It was there before, and the recording has not said it yet.
+    Unknown,
+    Running,
+    Queued {
+        since: u64,
+    },
+    Blocked {
+        since: u64,
+    },
+    Dead,
+}
+
+struct Seen {
+    comm: Comm,
+    tgid: Option<i32>,
+    prio: i32,
+    parent: Option<usize>,
+    state: State,
+    drafts: Vec<Draft>,
+    /// Work since the last draft, and how often it was switched to meanwhile.
+    open: (u64, u32),
+    /// It was forked in the recording.
+    new: bool,
+    /// When its first step began.
+    born: Option<u64>,
+    left_out: Option<&'static str>,
+    cpu_ns: u64,
+    queued_ns: u64,
+    blocked_ns: u64,
+    unknown_ns: u64,
+    waits: Causes,
+}
+
+/// Collects what tasks did.
+pub struct Import {
+    options: Options,
+    cpus: Cpus,
+    tasks: Vec<Seen>,
+    /// The present task of each thread id.
+    by_pid: HashMap<i32, usize>,
+    start: Option<u64>,
+    end: u64,
+    steps: usize,
+    report: Report,
+    /// Wakeups by `sched_waking`, and by `sched_wakeup` alone.
+    wakings: [u64; 2],
+    /// Wakeups by tasks that may have been interrupts, because the recording does not tell them apart.
+    unsure: u64,
+    /// It has events of interrupts' handlers, which tell them.
+    handlers: bool,
+    lost: (u64, u64),
+    /// Switches away from a task that was not the one that ran.
+    inconsistent: u64,
+}
+
+impl Import {
+    /// Nothing was seen yet.
+    pub fn new(options: Options) -> Import {
+        Import {
+            cpus: Cpus::new(options.machine.as_ref()),
+            options,
+            tasks: Vec::new(),
+            by_pid: HashMap::new(),
+            start: None,
+            end: 0,
+            steps: 0,
+            report: Report::default(),
+            wakings: [0; 2],
+            unsure: 0,
+            handlers: false,
+            lost: (0, 0),
+            inconsistent: 0,
+        }
+    }
+
+    /// Sees the next event. False if it is after the part that is imported, so that the rest need not be read.
+    ///
+    /// # Errors
+    /// The machine has no such CPU, or there are too many tasks or steps.
+    pub fn event(&mut self, event: &Event) -> Result<bool, ImportError> {
+        let first = *self.start.get_or_insert(event.at);
+        let after = event.at.saturating_sub(first);
+        if after < self.options.from_ns {
+            return Ok(true);
+        }
+        if after > self.options.to_ns {
+            return Ok(false);
+        }
+        if self.report.events == 0 {
+            self.cpus.begin(event.at);
+            self.end = event.at;
+            self.options.from_ns = event.at - first;
+        }
+        self.report.events += 1;
+        self.end = self.end.max(event.at);
+        if let What::Lost { events } = event.what {
+            self.lost = (self.lost.0 + 1, self.lost.1 + events);
+            return Ok(true);
+        }
+        let cpu = self.cpu(event.cpu)?;
+        self.header(event, cpu)?;
+        match event.what {
+            What::Switch { prev, leaving, next } => self.switch(event.at, cpu, &prev, leaving, &next)?,
+            What::Waking { task } => {
+                self.wakings[0] += 1;
+                self.waking(event, cpu, &task)?;
+            }
+            What::Wakeup { task } => {
+                // the end of a wakeup that was seen is nothing new
+                let index = self.task(&task)?;
+                if matches!(self.tasks[index].state, State::Unknown | State::Blocked { .. }) {
+                    self.wakings[1] += 1;
+                    self.waking(event, cpu, &task)?;
+                }
+            }
+            What::WakeupNew { task } => self.wakeup_new(event, cpu, &task)?,
+            What::Fork { parent, child, comm } => self.fork(event.at, cpu, parent, child, comm)?,
+            What::Exec { pid } => {
+                self.account(cpu, event.at);
+                self.exec(event, pid);
+            }
+            What::Migrate { pid } => {
+                let known = self.by_pid.get(&pid).map(|index| &self.tasks[*index]);
+                self.report.migrations += u64::from(known.is_none_or(|task| task.left_out.is_none()));
+            }
+            What::HandlerEntry(handler) => {
+                self.account(cpu, event.at);
+                self.handlers = true;
+                self.cpus.enter(cpu, handler);
+            }
+            What::HandlerExit => {
+                self.account(cpu, event.at);
+                self.cpus.leave(cpu);
+            }
+            What::Exit { .. } | What::Other | What::Lost { .. } => {}
+        }
+        if self.steps > MAX_STEPS {
+            return Err(ImportError::Large(format!("{MAX_STEPS} steps")));
+        }
+        Ok(true)
+    }
+
+    fn cpu(&mut self, cpu: u32) -> Result<usize, ImportError> {
+        let index = cpu as usize;
+        if index < self.cpus.len() {
+            return Ok(index);
+        }
+        if let Some(machine) = &self.options.machine {
+            return Err(ImportError::Cpu { cpu, last: machine.nr_cpus() - 1 });
+        }
+        if cpu >= MAX_CPUS {
+            return Err(ImportError::Large(format!("{MAX_CPUS} CPUs")));
+        }
+        self.cpus.grow(index);
+        Ok(index)
+    }
+
+    /// What an event says by the way: who runs, and in which process.
+    fn header(&mut self, event: &Event, cpu: usize) -> Result<(), ImportError> {
+        // perf names a task that is gone -1
+        if event.pid < 0 {
+            return Ok(());
+        }
+        if self.cpus.current(cpu) == Current::Unknown {
+            let current = match event.pid {
+                0 => Current::Idle,
+                pid => {
+                    let index = self.task(&Task { pid, comm: event.comm, prio: DEFAULT_PRIO })?;
+                    self.tasks[index].state = State::Running;
+                    Current::Task(index)
+                }
+            };
+            self.cpus.switch(cpu, current);
+        }
+        if let Some(tgid) = event.tgid
+            && let Some(index) = self.by_pid.get(&event.pid)
+        {
+            self.tasks[*index].tgid = Some(tgid);
+        }
+        Ok(())
+    }
+
+    /// The task of a thread id; one that is not known was there before.
+    fn task(&mut self, task: &Task) -> Result<usize, ImportError> {
+        if let Some(index) = self.by_pid.get(&task.pid) {
+            return Ok(*index);
+        }
+        self.new_task(task, None)
+    }
+
+    fn new_task(&mut self, task: &Task, parent: Option<usize>) -> Result<usize, ImportError> {
+        if self.tasks.len() >= MAX_TASKS {
+            return Err(ImportError::Large(format!("{MAX_TASKS} tasks")));
+        }
+        let index = self.tasks.len();
+        let records = match parent {
+            Some(parent) => self.tasks[parent].left_out == Some(RECORDS),
+            None => matches!(task.comm.bytes(), b"trace-cmd" | b"perf"),
+        };
+        self.tasks.push(Seen {
+            comm: task.comm,
+            tgid: None,
+            prio: task.prio,
+            parent,
+            state: State::Unknown,
+            drafts: Vec::new(),
+            open: (0, 0),
+            new: parent.is_some(),
+            born: None,
+            left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
+            cpu_ns: 0,
+            queued_ns: 0,
+            blocked_ns: 0,
+            unknown_ns: 0,
+            waits: Causes::default(),
+        });
+        self.by_pid.insert(task.pid, index);
+        Ok(index)
+    }
+
+    /// Why a task of this name is left out.
+    fn left_out(&self, comm: Comm) -> Option<&'static str> {
+        let name = comm.to_string();
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == *pattern,
+        };
+        let Options { only, without, .. } = &self.options;
+        if name.starts_with("migration/") {
+            return Some(MOVES);
+        }
+        let asked = without.iter().any(matches) || (!only.is_empty() && !only.iter().any(matches));
+        asked.then_some(ASKED)
+    }
+
+    /// Gives a CPU's task the time since it was last asked.
+    fn account(&mut self, cpu: usize, now: u64) {
+        if let Some(done) = self.cpus.account(cpu, now) {
+            let task = &mut self.tasks[done.task];
+            task.cpu_ns += done.time;
+            task.open.0 += done.work;
+        }
+    }
+
+    /// A task's work so far becomes a step, since another one follows.
+    fn step(&mut self, index: usize, draft: Option<Draft>) {
+        let task = &mut self.tasks[index];
+        let (work, switches) = std::mem::take(&mut task.open);
+        if work > 0 || switches > 0 {
+            task.drafts.push(Draft::Run { work, switches });
+            self.steps += 1;
+        }
+        task.drafts.extend(draft);
+        self.steps += 1;
+    }
+
+    fn switch(
+        &mut self,
+        at: u64,
+        cpu: usize,
+        prev: &Task,
+        leaving: Leaving,
+        next: &Task,
+    ) -> Result<(), ImportError> {
+        for sibling in self.cpus.siblings(cpu) {
+            self.account(sibling, at);
+        }
+        self.account(cpu, at);
+        let left = if prev.pid == 0 { Current::Idle } else { Current::Task(self.task(prev)?) };
+        let was = self.cpus.current(cpu);
+        if was != left {
+            self.inconsistent += 1;
+            if let Current::Task(index) = was {
+                self.tasks[index].state = State::Queued { since: at };
+            }
+        }
+        if let Current::Task(index) = left {
+            (self.tasks[index].comm, self.tasks[index].prio) = (prev.comm, prev.prio);
+            self.tasks[index].state = match leaving {
+                Leaving::Runnable => State::Queued { since: at },
+                Leaving::Blocked => State::Blocked { since: at },
+                Leaving::Dead => State::Dead,
+            };
+        }
+        let comes = if next.pid == 0 { Current::Idle } else { Current::Task(self.task(next)?) };
+        if let Current::Task(index) = comes {
+            match self.tasks[index].state {
+                State::Blocked { since } => self.wait(index, since, at, Cause::Unknown),
+                State::Queued { since } => self.tasks[index].queued_ns += at - since,
+                _ => {}
+            }
+            let task = &mut self.tasks[index];
+            (task.comm, task.prio) = (next.comm, next.prio);
+            task.state = State::Running;
+            task.born.get_or_insert(at);
+            task.open.1 += 1;
+            self.report.switches += u64::from(task.left_out.is_none());
+        }
+        self.cpus.switch(cpu, comes);
+        Ok(())
+    }
+
+    /// A wait for something that is not an imported task ends.
+    fn wait(&mut self, index: usize, since: u64, at: u64, cause: Cause) {
+        self.waited(index, since, at, cause);
+        self.step(index, Some(Draft::Block { since, at, cause }));
+    }
+
+    fn waited(&mut self, index: usize, since: u64, at: u64, cause: Cause) {
+        let task = &mut self.tasks[index];
+        task.waits.count(cause);
+        task.blocked_ns += at - since;
+        task.unknown_ns += if cause == Cause::Unknown { at - since } else { 0 };
+    }
+
+    /// What wakes: an interrupt, or the task that runs.
+    fn cause(
+        &mut self,
+        event: &Event,
+        cpu: usize,
+        woken: usize,
+    ) -> Result<(Cause, Option<usize>), ImportError> {
+        if let Some(handler) = self.cpus.handler(cpu) {
+            return Ok((handler.into(), None));
+        }
+        if event.in_interrupt == Some(true) || event.pid == 0 {
+            return Ok((Cause::Interrupt, None));
+        }
+        if event.pid < 0 {
+            return Ok((Cause::Unknown, None));
+        }
+        let waker = self.task(&Task { pid: event.pid, comm: event.comm, prio: DEFAULT_PRIO })?;
+        if self.tasks[waker].left_out.is_some() {
+            return Ok((Cause::LeftOut, None));
+        }
+        if waker == woken {
+            return Ok((Cause::Unknown, None));
+        }
+        self.unsure += u64::from(event.in_interrupt.is_none());
+        Ok((Cause::Task, Some(waker)))
+    }
+
+    fn waking(&mut self, event: &Event, cpu: usize, woken: &Task) -> Result<(), ImportError> {
+        let at = event.at;
+        if woken.pid == 0 {
+            return Ok(());
+        }
+        let index = self.task(woken)?;
+        let (cause, waker) = self.cause(event, cpu, index)?;
+        let state = self.tasks[index].state;
+        if self.tasks[index].left_out.is_some() {
+            self.tasks[index].state = State::Queued { since: at };
+            return Ok(());
+        }
+        match (state, waker) {
+            (State::Dead, _) => return Ok(()),
+            (State::Running | State::Queued { .. }, None) => {
+                self.report.woken_awake += 1;
+                return Ok(());
+            }
+            (_, Some(waker)) => {
+                self.account(cpu, at);
+                // it had not gone to sleep yet, but was about to
+                let awake = matches!(state, State::Running | State::Queued { .. });
+                if awake {
+                    self.report.woken_awake += 1;
+                    self.account_task(index, at);
+                }
+                match state {
+                    State::Blocked { since } => self.waited(index, since, at, Cause::Task),
+                    State::Unknown => self.tasks[index].waits.count(Cause::Task),
+                    _ => {}
+                }
+                self.step(waker, Some(Draft::Wake(index)));
+                self.step(index, Some(Draft::Await(waker)));
+                if awake {
+                    return Ok(());
+                }
+            }
+            (State::Unknown, None) => {
+                self.tasks[index].waits.count(cause);
+                self.step(index, Some(Draft::First { at }));
+            }
+            (State::Blocked { since }, None) => self.wait(index, since, at, cause),
+        }
+        self.tasks[index].state = State::Queued { since: at };
+        Ok(())
+    }
+
+    /// Gives a task that runs on any CPU its time.
+    fn account_task(&mut self, index: usize, at: u64) {
+        let runs = (0..self.cpus.len()).find(|cpu| self.cpus.current(*cpu) == Current::Task(index));
+        runs.into_iter().for_each(|cpu| self.account(cpu, at));
+    }
+
+    fn wakeup_new(&mut self, event: &Event, cpu: usize, task: &Task) -> Result<(), ImportError> {
+        let known = self.by_pid.get(&task.pid).copied();
+        let index = match known
+            .filter(|index| self.tasks[*index].state == State::Unknown && self.tasks[*index].new)
+        {
+            Some(index) => index,
+            // its fork was not recorded
+            None => {
+                self.fork(event.at, cpu, event.pid, task.pid, task.comm)?;
+                self.task(task)?
+            }
+        };
+        self.tasks[index].state = State::Queued { since: event.at };
+        self.tasks[index].prio = task.prio;
+        Ok(())
+    }
+
+    fn fork(&mut self, at: u64, cpu: usize, parent: i32, child: i32, comm: Comm) -> Result<(), ImportError> {
+        let child = Task { pid: child, comm, prio: DEFAULT_PRIO };
+        // the idle task forks nothing: whoever did is not known
+        let Some(parent) = self.by_pid.get(&parent).copied() else {
+            let index = self.new_task(&child, None)?;
+            self.tasks[index].new = true;
+            self.step(index, Some(Draft::First { at }));
+            return Ok(());
+        };
+        self.account(cpu, at);
+        let index = self.new_task(&child, Some(parent))?;
+        match (self.tasks[parent].left_out, self.tasks[index].left_out) {
+            (None, None) => self.step(parent, Some(Draft::Start(index))),
+            // nobody starts it, but it comes at that time
+            (Some(_), None) => self.step(index, Some(Draft::First { at })),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A task that runs another program has another name, and may not be left out any more.
+    fn exec(&mut self, event: &Event, pid: i32) {
+        let Some(index) = self.by_pid.get(&pid).copied() else { return };
+        let before = self.tasks[index].left_out;
+        let now = self.left_out(event.comm);
+        self.tasks[index].comm = event.comm;
+        if before.is_some() && now.is_none() {
+            self.tasks[index].open = (0, 0);
+            self.tasks[index].new = false;
+            self.tasks[index].parent = None;
+            self.step(index, Some(Draft::First { at: event.at }));
+            self.tasks[index].left_out = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

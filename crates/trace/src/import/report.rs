@@ -1,0 +1,97 @@
+//! What an import found, and what it could not know.
+
+use serde::Serialize;
+
+use super::cause::Causes;
+
+/// What an import found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// Who wrote the recording.
+    pub format: &'static str,
+    /// From its first event to its last, in s.
+    pub duration_s: f64,
+    /// CPUs that events happened on.
+    pub cpus: usize,
+    /// Events.
+    pub events: u64,
+    /// Switches of imported tasks: how often one began to run.
+    pub switches: u64,
+    /// Waits of imported tasks, by what ended them.
+    pub waits: Causes,
+    /// Tasks that were woken before they had gone to sleep; they wait for that, too.
+    pub woken_awake: u64,
+    /// Moves to another CPU.
+    pub migrations: u64,
+    /// Waits that a periodic timer ended, which is taken to keep its times.
+    pub periodic: u64,
+    /// Work of imported tasks, in s at capacity 1024.
+    pub work_s: f64,
+    /// What of their time was the kernel's switching, waking and forking, which a simulation adds by itself, in s.
+    pub kernel_s: f64,
+    /// What of that was more than segments were long.
+    pub kernel_missing_s: f64,
+    /// The classes of tasks, by their names without numbers, largest first.
+    pub classes: Vec<Class>,
+    /// The tasks that are left out, by name, with the reason.
+    pub left_out: Vec<LeftOut>,
+    /// What the recording does not say, with what that means for the workload; one sentence each.
+    pub lacks: Vec<String>,
+    /// What was wrong in it, one sentence each.
+    pub faults: Vec<String>,
+}
+
+/// Tasks with the same name, but for numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Class {
+    /// The name, with `*` for numbers.
+    pub name: String,
+    /// Tasks.
+    pub tasks: u64,
+    /// Time on a CPU, in s.
+    pub cpu_s: f64,
+    /// Time that they waited for a CPU, in s.
+    pub queued_s: f64,
+    /// Time that they waited for something else, in s.
+    pub blocked_s: f64,
+    /// Waits, by what ended them.
+    pub waits: Causes,
+    /// The part of the time for which the recording says what they did or waited for, in percent.
+    pub explained_pct: f64,
+}
+
+/// A task that is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// The name, with `*` for numbers.
+    pub name: String,
+    /// Time on a CPU, in s.
+    pub cpu_s: f64,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// A name with `*` for each number.
+pub(super) fn class(name: &str) -> String {
+    let mut class = String::new();
+    for c in name.chars() {
+        match c.is_ascii_digit() {
+            true if class.ends_with('*') => {}
+            true => class.push('*'),
+            false => class.push(c),
+        }
+    }
+    class
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_do_not_make_classes() {
+        assert_eq!(class("kworker/12:1-mm"), "kworker/*:*-mm");
+        assert_eq!(class("sender 3 of group 1"), "sender * of group *");
+        assert_eq!(class("redis-server"), "redis-server");
+    }
+}

@@ -1,0 +1,72 @@
+//! Recordings of a kernel's scheduler: reading them, writing them, and the workload behind them.
+//!
+//! [`Recording`] reads a file, whatever its format, and gives its events in order. [`import::Import`] finds out from them what
+//! the tasks did and why: how much they computed, what they waited for, and who woke them.
+
+mod event;
+pub mod import;
+mod order;
+mod payload;
+mod recording;
+mod text;
+mod write;
+
+use std::io;
+
+pub use event::{Comm, Event, Handler, Leaving, Task, What};
+pub use order::Reorder;
+pub use recording::Recording;
+pub use text::TextReader;
+pub use write::{Place, TextWriter};
+
+/// Who wrote a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text of ftrace or `trace-cmd report`.
+    Ftrace,
+    /// Text of `perf script`.
+    PerfScript,
+}
+
+impl Format {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Ftrace => "ftrace text",
+            Format::PerfScript => "perf script text",
+        }
+    }
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A line is not what it should be.
+    #[error("line {line}: {what}")]
+    Line {
+        /// Its number, from 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A format that is known, but not read.
+    #[error("it is {what} (allowed: {ALLOWED}): {instead}")]
+    Unsupported {
+        /// The format.
+        what: &'static str,
+        /// How to get one that is read.
+        instead: &'static str,
+    },
+    /// Nothing that is known.
+    #[error("it is not a recording (allowed: {ALLOWED})")]
+    Unknown,
+    /// There is nothing in it.
+    #[error("it has no scheduling events (needed: sched_switch and sched_waking)")]
+    Empty,
+}
+
+/// What is read.
+const ALLOWED: &str = "the text of `trace-cmd report`, of /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip";

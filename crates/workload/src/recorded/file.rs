@@ -1,0 +1,263 @@
+//! The file of a recorded workload: JSON, which may be compressed by gzip.
+//!
+//! ```json
+//! {"coreward_workload": 1, "origin": "…", "assumptions": [], "tasks": [
+//!   {"name": "client", "process": 0, "nice": 0, "steps": "r12000 w1 a1 s5000"}
+//! ]}
+//! ```
+//!
+//! A step is a letter and a number: `r` runs ns, `w` wakes a task, `a` awaits a task, `s` sleeps ns, `u` sleeps until
+//! ns after the task's start, `f` starts a task.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+
+use super::{MAX_STEPS, MAX_TASKS, Recorded, Step, Task};
+
+/// The version of the format that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+/// The largest text, in bytes: the most steps, each with ten digits.
+const MAX_BYTES: u64 = 128 << 20;
+/// The largest number of a step: a time of 292 years, so that sums of a few do not overflow.
+const MAX_NUMBER: u64 = i64::MAX as u64;
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    coreward_workload: u32,
+    origin: String,
+    assumptions: Vec<String>,
+    tasks: Vec<FileTask>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct FileTask {
+    name: String,
+    process: u32,
+    nice: i8,
+    steps: String,
+}
+
+/// What a file of any version has.
+#[derive(Deserialize)]
+struct Versioned {
+    coreward_workload: u32,
+}
+
+impl Recorded {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or [`Recorded::from_json`] refuses it.
+    pub fn read(path: &Path) -> Result<Recorded, String> {
+        let file = coreward_input::open(path).map_err(|error| error.to_string())?;
+        Self::from_bytes(file)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// As of [`Recorded::read`].
+    pub fn from_bytes(mut input: impl Read) -> Result<Recorded, String> {
+        let mut start = Vec::new();
+        let error = |error: io::Error| error.to_string();
+        input.by_ref().take(2).read_to_end(&mut start).map_err(error)?;
+        let compressed = start == b"\x1f\x8b";
+        let whole = io::Cursor::new(start).chain(input);
+        let mut text = Vec::new();
+        match compressed {
+            true => MultiGzDecoder::new(whole).take(MAX_BYTES + 1).read_to_end(&mut text),
+            false => whole.take(MAX_BYTES + 1).read_to_end(&mut text),
+        }
+        .map_err(error)?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(format!("its text is larger than {} MiB", MAX_BYTES >> 20));
+        }
+        Self::from_json(std::str::from_utf8(&text).map_err(|_| "it is not UTF-8 text")?)
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// It is no JSON, not of this version, or has a field or step that there is not; with line or task.
+    pub fn from_json(text: &str) -> Result<Recorded, String> {
+        let found = serde_json::from_str::<Versioned>(text)
+            .map_err(|error| format!("it is not a recorded workload: {error}"))?
+            .coreward_workload;
+        if found != VERSION {
+            return Err(format!("coreward_workload is {found} (allowed: {VERSION})"));
+        }
+        let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if file.tasks.len() > MAX_TASKS {
+            return Err(format!("it has {} tasks (allowed: {MAX_TASKS})", file.tasks.len()));
+        }
+        let mut left = MAX_STEPS;
+        let mut tasks = Vec::new();
+        for (index, task) in file.tasks.into_iter().enumerate() {
+            let FileTask { name, process, nice, steps } = task;
+            let refuse = |what: String| format!("task {index} ({name}): {what}");
+            if !(-20..=19).contains(&nice) {
+                return Err(refuse(format!("nice is {nice} (allowed: -20 to 19)")));
+            }
+            let steps = read_steps(&steps, &mut left).map_err(refuse)?;
+            tasks.push(Task { name, process, nice, steps });
+        }
+        Ok(Recorded { origin: file.origin, assumptions: file.assumptions, tasks })
+    }
+
+    /// The text, one line for each task.
+    pub fn to_json(&self) -> String {
+        let json = |value: &dyn Fn() -> serde_json::Result<String>| value().unwrap_or_default();
+        let mut text = format!(
+            "{{\"coreward_workload\": {VERSION},\n\"origin\": {},\n\"assumptions\": {},\n\"tasks\": [",
+            json(&|| serde_json::to_string(&self.origin)),
+            json(&|| serde_json::to_string(&self.assumptions)),
+        );
+        for (index, task) in self.tasks.iter().enumerate() {
+            let Task { name, process, nice, steps } = task;
+            let task =
+                FileTask { name: name.clone(), process: *process, nice: *nice, steps: write_steps(steps) };
+            let comma = if index == 0 { "\n" } else { ",\n" };
+            text.push_str(comma);
+            text.push_str(&json(&|| serde_json::to_string(&task)));
+        }
+        text.push_str("\n]}\n");
+        text
+    }
+
+    /// Writes a compressed file.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        let mut gzip = GzEncoder::new(out, Compression::default());
+        gzip.write_all(self.to_json().as_bytes())?;
+        gzip.finish()?.flush()
+    }
+}
+
+fn write_steps(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        let (letter, number) = match *step {
+            Step::Run(ns) => ('r', ns),
+            Step::Wake(task) => ('w', task.into()),
+            Step::Await(task) => ('a', task.into()),
+            Step::Sleep(ns) => ('s', ns),
+            Step::Until(ns) => ('u', ns),
+            Step::Start(task) => ('f', task.into()),
+        };
+        let blank = if text.is_empty() { "" } else { " " };
+        // writing to a string does not fail
+        let _ = write!(text, "{blank}{letter}{number}");
+    }
+    text
+}
+
+/// `left` is how many steps there may be.
+fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    for (index, word) in text.split_ascii_whitespace().enumerate() {
+        *left = left
+            .checked_sub(1)
+            .ok_or_else(|| format!("all tasks together have more than {MAX_STEPS} steps"))?;
+        let refuse = |what: &str| format!("step {}, `{word}`: {what}", index + 1);
+        let (letter, number) = word.split_at_checked(1).ok_or_else(|| refuse(LETTERS))?;
+        let number = number.parse::<u64>().ok().filter(|n| *n <= MAX_NUMBER && !number.starts_with('+'));
+        let number =
+            number.ok_or_else(|| refuse("what follows the letter is no number from 0 to 2^63 - 1"))?;
+        let task = || u32::try_from(number).map_err(|_| refuse("there is no such task"));
+        steps.push(match letter {
+            "r" => Step::Run(number),
+            "w" => Step::Wake(task()?),
+            "a" => Step::Await(task()?),
+            "s" => Step::Sleep(number),
+            "u" => Step::Until(number),
+            "f" => Step::Start(task()?),
+            _ => return Err(refuse(LETTERS)),
+        });
+    }
+    Ok(steps)
+}
+
+const LETTERS: &str = "there is no such step (allowed: r, w, a, s, u, f, each with a number)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(tasks: &str) -> String {
+        format!("{{\"coreward_workload\": 1, \"origin\": \"x\", \"assumptions\": [], \"tasks\": [{tasks}]}}")
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..=MAX_NUMBER).prop_map(Step::Run),
+            any::<u32>().prop_map(Step::Wake),
+            any::<u32>().prop_map(Step::Await),
+            (0..=MAX_NUMBER).prop_map(Step::Sleep),
+            (0..=MAX_NUMBER).prop_map(Step::Until),
+            any::<u32>().prop_map(Step::Start),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_reads_back(
+            tasks in prop::collection::vec(("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(step(), 0..20)), 0..5),
+            origin in "\\PC*",
+        ) {
+            let task = |(name, process, nice, steps)| Task { name, process, nice, steps };
+            let tasks = tasks.into_iter().map(task).collect();
+            let recorded = Recorded { origin, assumptions: vec!["a \"b\"".into()], tasks };
+            prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
+            let mut file = Vec::new();
+            recorded.write(&mut file).unwrap();
+            prop_assert_eq!(Recorded::from_bytes(&file[..]).unwrap(), recorded);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC*", steps in "[rwasuf0-9 +-]*") {
+            let _ = Recorded::from_json(&text);
+            let _ = read_steps(&steps, &mut 100);
+        }
+    }
+
+    #[test]
+    fn refusals_say_where_and_what() {
+        let task = |steps: &str| {
+            text(&format!("{{\"name\": \"n\", \"process\": 0, \"nice\": 0, \"steps\": \"{steps}\"}}"))
+        };
+        for (text, what) in [
+            ("", "it is not a recorded workload: EOF"),
+            ("{\"coreward_workload\": 2}", "coreward_workload is 2 (allowed: 1)"),
+            (&text("{\"name\": 1}"), "expected a string at line 1"),
+            (&text("{\"nmae\": \"n\"}"), "unknown field `nmae`, expected one of `name`"),
+            (&task("r1 q7"), "task 0 (n): step 2, `q7`: there is no such step (allowed: r, w"),
+            (&task("r"), "step 1, `r`: what follows the letter is no number"),
+            (&task("r+1"), "no number"),
+            (&task("r9223372036854775808"), "no number"),
+            (&task("é1"), "there is no such step"),
+            (&task("w4294967296"), "there is no such task"),
+            (
+                &text("{\"name\": \"n\", \"process\": 0, \"nice\": 20, \"steps\": \"\"}"),
+                "nice is 20 (allowed: -20 to 19)",
+            ),
+        ] {
+            let error = Recorded::from_json(text).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+        let mut left = 2;
+        assert!(read_steps("r1 r1 r1", &mut left).unwrap_err().contains("steps"));
+        assert!(Recorded::from_bytes(&b"\x1f\x8bxx"[..]).is_err());
+        assert!(Recorded::from_bytes(&b"\xff\xff"[..]).unwrap_err().contains("UTF-8"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Recorded workloads: what tasks of a real machine did, and what caused it.
+//!
+//! A [`Recorded`] is independent of where and when its tasks ran: it has how much they computed, whom they woke, and
+//! what they waited for. [`file`] has its format, [`replay`] the programs that do the same.
+
+mod file;
+mod replay;
+
+use crate::{Scale, Workload, WorkloadError};
+
+pub use file::VERSION;
+
+/// The ending of such files' names.
+pub const ENDING: &str = ".cww";
+
+/// Most tasks of a recorded workload.
+pub const MAX_TASKS: usize = 100_000;
+/// Most steps of all its tasks together.
+pub const MAX_STEPS: usize = 10_000_000;
+
+/// What a task does next. Tasks are named by their index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Computes: ns of work, which is time at capacity 1024 on a core of its own.
+    Run(u64),
+    /// Wakes a task. If that one does not wait for it yet, it will not have to.
+    Wake(u32),
+    /// Waits until a task wakes it.
+    Await(u32),
+    /// Waits for so many ns from now.
+    Sleep(u64),
+    /// Waits until so many ns after its own start, or, if that has passed, not at all.
+    Until(u64),
+    /// Starts a task, as its parent.
+    Start(u32),
+}
+
+/// A task of a recorded workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Name.
+    pub name: String,
+    /// Number of its process; threads of a process have the same.
+    pub process: u32,
+    /// Nice value, -20 to 19.
+    pub nice: i8,
+    /// What it does, before it ends.
+    pub steps: Vec<Step>,
+}
+
+/// A recorded workload. A task that no other starts was there before the recording began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// What was recorded, for people.
+    pub origin: String,
+    /// What had to be assumed because the recording does not say it, one sentence each.
+    pub assumptions: Vec<String>,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+}
+
+/// Reads the words of a workload that is a file: its name and nothing else.
+///
+/// # Errors
+/// It cannot be read, or is not such a file; or it is to be shortened.
+pub(crate) fn parse<'a>(
+    file: &str,
+    mut words: impl Iterator<Item = &'a str>,
+    scale: Scale,
+) -> Result<Workload, WorkloadError> {
+    let refuse = |what: String| WorkloadError::Usage(format!("{file}: {what}"));
+    if let Some(word) = words.next() {
+        return Err(refuse(format!(
+            "`{word}` follows it (allowed: nothing, a recorded workload has no options)"
+        )));
+    }
+    if scale != Scale::FULL {
+        return Err(refuse("a recorded workload is not shortened (allowed: --scale 1)".into()));
+    }
+    let recorded = Recorded::read(std::path::Path::new(file)).map_err(refuse)?;
+    recorded.workload(file).map_err(refuse)
+}

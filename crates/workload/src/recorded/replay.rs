@@ -1,0 +1,301 @@
+//! The programs that do what was recorded.
+//!
+//! A task that wakes another one and the one that it wakes share a semaphore: the n-th wakeup ends the n-th wait for it,
+//! however late it comes. So the order of cause and effect is that of the recording, and the times are the simulated
+//! machine's.
+
+use std::collections::HashMap;
+
+use super::{Recorded, Step, Task};
+use crate::program::{Attributes, Footprint, Limits, Op, Policy, Program, Shared, Workload};
+use crate::role::Role;
+
+/// What a thread touches, and what threads of a process share: as of rt-app. assumption: a recording does not say it.
+const PRIVATE_BYTES: u64 = 8 << 10;
+const SHARED_BYTES: u64 = 8 << 10;
+const FOOTPRINT: &str =
+    "how much memory the tasks touch is not recorded: 8 KiB each, and 8 KiB for each process";
+
+/// How tasks come to be.
+struct Births {
+    /// Of each task, the one that starts it.
+    parent: Vec<Option<u32>>,
+    /// Of each task, those of its process that it starts first, because they were there before the recording.
+    threads: Vec<Vec<u32>>,
+    /// The tasks that were there before the recording, and begin a process.
+    leaders: Vec<u32>,
+}
+
+impl Recorded {
+    /// The workload under a name.
+    ///
+    /// # Errors
+    /// A step names a task that there is not, a task is started twice or by none that runs, or waits for wakeups that
+    /// do not come.
+    pub fn workload(&self, name: &str) -> Result<Workload, String> {
+        if self.tasks.is_empty() {
+            return Err("it has no tasks".into());
+        }
+        let births = self.births()?;
+        let semaphores = self.semaphores()?;
+        // the first task stands for the machine, which had all those tasks that no other starts; they begin together
+        // when all are there, but for those that have to be woken first
+        let begins = |task: &Task| {
+            let timed = task.steps.iter().any(|step| matches!(step, Step::Until(_)));
+            timed || !matches!(task.steps.first(), Some(Step::Await(_)))
+        };
+        let at_start = |i: usize| births.parent[i].is_none() && begins(&self.tasks[i]);
+        let together = (0..self.tasks.len()).filter(|i| at_start(*i)).count() as u32;
+        let mut first: Vec<Op> = births.leaders.iter().map(|leader| spawn(*leader, true)).collect();
+        first.push(Op::Barrier { barrier: 0, starts: true });
+        let mut programs: Vec<Program> = vec![first.into()];
+        let mut timers = 0;
+        for index in 0..self.tasks.len() {
+            let mut ops: Vec<Op> = births.threads[index].iter().map(|thread| spawn(*thread, false)).collect();
+            if at_start(index) {
+                ops.push(Op::Barrier { barrier: 0, starts: true });
+            }
+            self.steps(index as u32, &semaphores, &mut timers, &mut ops)?;
+            programs.push(ops.into());
+        }
+        let attributes =
+            |task: &Task| Attributes { policy: Policy::Other, nice: task.nice, private_bytes: None };
+        let roles = self.tasks.iter().map(|task| Role::One(task.name.clone()));
+        let mut assumptions = self.assumptions.clone();
+        assumptions.push(FOOTPRINT.into());
+        Ok(Workload {
+            name: name.to_owned(),
+            channels: Vec::new(),
+            first_message_channel: 0,
+            programs,
+            footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+            message_ns: 0,
+            attributes: [Attributes::default()]
+                .into_iter()
+                .chain(self.tasks.iter().map(attributes))
+                .collect(),
+            roles: [Role::One("start of the recording".into())].into_iter().chain(roles).collect(),
+            cpu_sets: Vec::new(),
+            shared: Shared {
+                barriers: vec![together + 1],
+                semaphores: semaphores.len() as u32,
+                timers,
+                ..Shared::default()
+            },
+            limits: Limits::default(),
+            messages: 0,
+            unscaled_messages: 0,
+            assumptions,
+            notes: Vec::new(),
+        })
+    }
+
+    fn named(&self, index: usize) -> String {
+        format!("task {index} ({})", self.tasks[index].name)
+    }
+
+    /// The steps of a task that name another one.
+    fn relations(&self) -> impl Iterator<Item = (usize, usize, Step, u32)> + '_ {
+        let of = |(index, task): (usize, &Task)| {
+            let named = |(at, step): (usize, &Step)| match *step {
+                Step::Wake(other) | Step::Await(other) | Step::Start(other) => {
+                    Some((index, at, *step, other))
+                }
+                _ => None,
+            };
+            task.steps.iter().enumerate().filter_map(named).collect::<Vec<_>>()
+        };
+        self.tasks.iter().enumerate().flat_map(of)
+    }
+
+    fn births(&self) -> Result<Births, String> {
+        let n = self.tasks.len();
+        let mut parent: Vec<Option<u32>> = vec![None; n];
+        for (index, at, step, other) in self.relations() {
+            let refuse = |what: String| Err(format!("{}: step {}: {what}", self.named(index), at + 1));
+            if other as usize >= n {
+                return refuse(format!("there is no task {other} (allowed: 0 to {})", n - 1));
+            }
+            if matches!(step, Step::Start(_)) {
+                if let Some(first) = parent[other as usize] {
+                    let first = self.named(first as usize);
+                    return refuse(format!("{} was started by {first} already", self.named(other as usize)));
+                }
+                parent[other as usize] = Some(index as u32);
+            }
+        }
+        let mut threads = vec![Vec::new(); n];
+        let mut leaders: Vec<u32> = Vec::new();
+        let mut leader_of: HashMap<u32, u32> = HashMap::new();
+        for index in (0..n as u32).filter(|i| parent[*i as usize].is_none()) {
+            match leader_of.get(&self.tasks[index as usize].process) {
+                Some(leader) => threads[*leader as usize].push(index),
+                None => {
+                    leader_of.insert(self.tasks[index as usize].process, index);
+                    leaders.push(index);
+                }
+            }
+        }
+        // whoever is not reached from those is started in a circle
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for (child, parent) in (0..).zip(&parent) {
+            parent.iter().for_each(|parent| children[*parent as usize].push(child));
+        }
+        let mut reached = vec![false; n];
+        let mut next: Vec<u32> = (0..n as u32).filter(|i| parent[*i as usize].is_none()).collect();
+        while let Some(task) = next.pop() {
+            reached[task as usize] = true;
+            next.append(&mut children[task as usize]);
+        }
+        if let Some(index) = reached.iter().position(|reached| !reached) {
+            return Err(format!("{}: it is started by tasks that it starts", self.named(index)));
+        }
+        Ok(Births { parent, threads, leaders })
+    }
+
+    /// The semaphore of each pair of which one wakes the other.
+    fn semaphores(&self) -> Result<HashMap<(u32, u32), u32>, String> {
+        let mut wakeups: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
+        for (index, _, step, other) in self.relations() {
+            match step {
+                Step::Wake(woken) => wakeups.entry((index as u32, woken)).or_default().0 += 1,
+                Step::Await(waker) => wakeups.entry((waker, index as u32)).or_default().1 += 1,
+                _ => continue,
+            }
+            if other as usize == index {
+                return Err(format!("{}: it wakes itself, or waits for itself", self.named(index)));
+            }
+        }
+        let mut pairs: Vec<_> = wakeups.into_iter().collect();
+        pairs.sort_unstable();
+        if let Some(((waker, woken), (wakes, waits))) = pairs.iter().find(|(_, (wakes, waits))| wakes < waits)
+        {
+            let [waker, woken] = [waker, woken].map(|task| self.named(*task as usize));
+            return Err(format!("{woken} waits {waits} times for {waker}, which wakes it {wakes} times"));
+        }
+        Ok(pairs.into_iter().zip(0..).map(|((pair, _), semaphore)| (pair, semaphore)).collect())
+    }
+
+    fn steps(
+        &self,
+        index: u32,
+        semaphores: &HashMap<(u32, u32), u32>,
+        timers: &mut u32,
+        ops: &mut Vec<Op>,
+    ) -> Result<(), String> {
+        let task = &self.tasks[index as usize];
+        let mut until = 0;
+        if task.steps.iter().any(|step| matches!(step, Step::Until(_))) {
+            *timers += 1;
+            ops.push(Op::Origin);
+        }
+        for (at, step) in task.steps.iter().enumerate() {
+            ops.push(match *step {
+                Step::Run(0) => continue,
+                Step::Run(ns) => Op::Run { ns },
+                Step::Wake(woken) => Op::Up { semaphore: semaphores[&(index, woken)] },
+                Step::Await(waker) => Op::Down { semaphore: semaphores[&(waker, index)] },
+                Step::Sleep(ns) => Op::Sleep { ns },
+                Step::Until(ns) if ns < until => {
+                    let task = self.named(index as usize);
+                    return Err(format!(
+                        "{task}: step {}: u{ns} is before u{until} of an earlier step",
+                        at + 1
+                    ));
+                }
+                Step::Until(ns) => {
+                    let period_ns = ns - std::mem::replace(&mut until, ns);
+                    Op::Timer { timer: *timers - 1, period_ns, relative: false }
+                }
+                Step::Start(other) => spawn(other, self.tasks[other as usize].process != task.process),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Starts a task; its program comes after that of the first one.
+fn spawn(task: u32, process: bool) -> Op {
+    Op::Spawn { program: task + 1, base: 0, process }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(tasks: &[(u32, &[Step])]) -> Recorded {
+        let task = |(index, (process, steps)): (usize, &(u32, &[Step]))| Task {
+            name: format!("t{index}"),
+            process: *process,
+            nice: 0,
+            steps: steps.to_vec(),
+        };
+        Recorded { tasks: tasks.iter().enumerate().map(task).collect(), ..Recorded::default() }
+    }
+
+    #[test]
+    fn tasks_become_programs() {
+        use Step::*;
+        let r = recorded(&[
+            (0, &[Run(5), Wake(1), Start(2), Start(3), Until(100), Until(150)]),
+            (1, &[Await(0), Run(0), Sleep(9)]),
+            (0, &[Run(1)]),
+            (2, &[Run(2)]),
+            (1, &[Run(3)]),
+        ]);
+        let workload = r.workload("x.cww").unwrap();
+        let barrier = Op::Barrier { barrier: 0, starts: true };
+        let timer = |period_ns| Op::Timer { timer: 0, period_ns, relative: false };
+        let wanted: [&[Op]; 6] = [
+            &[spawn(0, true), spawn(1, true), barrier],
+            &[
+                barrier,
+                Op::Origin,
+                Op::Run { ns: 5 },
+                Op::Up { semaphore: 0 },
+                spawn(2, false),
+                spawn(3, true),
+                timer(100),
+                timer(50),
+            ],
+            // a thread that was there before is started by the first of its process
+            &[spawn(4, false), Op::Down { semaphore: 0 }, Op::Sleep { ns: 9 }],
+            &[Op::Run { ns: 1 }],
+            &[Op::Run { ns: 2 }],
+            &[barrier, Op::Run { ns: 3 }],
+        ];
+        for (program, ops) in workload.programs.iter().zip(wanted) {
+            assert_eq!(**program, *ops);
+        }
+        assert_eq!(workload.programs.len(), 6);
+        assert_eq!((workload.shared.barriers, workload.shared.semaphores), (vec![3], 1));
+    }
+
+    #[test]
+    fn what_cannot_happen_is_refused() {
+        use Step::*;
+        let refusal = |tasks: &[(u32, &[Step])]| recorded(tasks).workload("x").unwrap_err();
+        assert_eq!(refusal(&[]), "it has no tasks");
+        assert_eq!(
+            refusal(&[(0, &[Run(1), Wake(1)])]),
+            "task 0 (t0): step 2: there is no task 1 (allowed: 0 to 0)"
+        );
+        assert_eq!(
+            refusal(&[(0, &[Await(1)]), (1, &[])]),
+            "task 0 (t0) waits 1 times for task 1 (t1), which wakes it 0 times"
+        );
+        assert_eq!(refusal(&[(0, &[Wake(0)])]), "task 0 (t0): it wakes itself, or waits for itself");
+        assert_eq!(
+            refusal(&[(0, &[Start(1), Start(1)]), (1, &[])]),
+            "task 0 (t0): step 2: task 1 (t1) was started by task 0 (t0) already"
+        );
+        assert_eq!(
+            refusal(&[(0, &[]), (0, &[Start(2)]), (0, &[Start(1)])]),
+            "task 1 (t1): it is started by tasks that it starts"
+        );
+        assert_eq!(
+            refusal(&[(0, &[Until(9), Until(8)])]),
+            "task 0 (t0): step 2: u8 is before u9 of an earlier step"
+        );
+    }
+}
