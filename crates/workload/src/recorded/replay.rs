@@ -59,7 +59,7 @@ impl Recorded {
             programs.push(ops.into());
         }
         let attributes =
-            |task: &Task| Attributes { policy: Policy::Other, nice: task.nice, private_bytes: None };
+            |task: &Task| Attributes { policy: Policy::Other, nice: task.nice, ..Attributes::default() };
         let roles = self.tasks.iter().map(|task| Role::One(task.name.clone()));
         let mut assumptions = self.assumptions.clone();
         assumptions.push(FOOTPRINT.into());
@@ -76,6 +76,7 @@ impl Recorded {
                 .collect(),
             roles: [Role::One("start of the recording".into())].into_iter().chain(roles).collect(),
             cpu_sets: Vec::new(),
+            groups: Vec::new(),
             shared: Shared {
                 barriers: vec![together + 1],
                 semaphores: semaphores.len() as u32,
