@@ -20,6 +20,8 @@
 # make power: measures the false alarms of coreward compare and the changes that it finds, and writes docs/results/power.md.
 # make mutants: makes small changes to the policy, each of which its tests have to detect. With CAPTURES=DIR it also tells which the gates of make parity detect.
 # make fuzz: feeds arbitrary input to every reader for FUZZ_SECONDS (600).
+# make fuzz-bpf: calls the policy natively and in this kernel's BPF on random states, and compares what it decides (FUZZ_CALLS of each kind, 2000000).
+# make fuzz-diff OLD=REV: runs generated cases with the engine of another revision, too, and compares the reports (FUZZ_CASES, 200).
 # Each target first makes sure that the tools it needs are installed (scripts/setup.sh).
 
 CARGO ?= cargo
@@ -144,4 +146,17 @@ fuzz:
 	@sh scripts/setup.sh build
 	sh fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: help build demo check deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz
+FUZZ_CALLS ?= 2000000
+
+fuzz-bpf:
+	@sh scripts/setup.sh record
+	sh fuzz/bpf/run.sh $(FUZZ_CALLS)
+
+FUZZ_CASES ?= 200
+
+fuzz-diff:
+	@sh scripts/setup.sh build
+	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
+	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
+
+.PHONY: help build demo check deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

@@ -8,28 +8,14 @@ use std::process::exit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use coreward_fuzz::structure::{self, Case, Source, Verdict};
+use coreward_fuzz::structure::{self, Case, Source, Verdict, bytes};
 use libfuzzer_sys::arbitrary::Unstructured;
 
 /// A case that takes longer hangs.
 const HANG: Duration = Duration::from_secs(60);
-/// Bytes of a case: as many as any case takes.
-const BYTES: usize = 4096;
 
 /// The number of the current case.
 static CURRENT: AtomicU64 = AtomicU64::new(0);
-
-/// splitmix64: the bytes of a case are a function of its number.
-fn bytes(number: u64) -> Vec<u8> {
-    let mut state = number.wrapping_mul(0xd134_2543_de82_ef95);
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    };
-    (0..BYTES / 8).flat_map(|_| next().to_le_bytes()).collect()
-}
 
 fn kind(case: &Case) -> &'static str {
     match &case.workload {

@@ -6,12 +6,14 @@ use std::fmt::Write as _;
 
 use coreward_cli::experiment::Experiment;
 use coreward_engine::{Change, Checks, NoTrace, Settings, SimError, Simulation};
-use coreward_machine::{Machine, Partition, Topology};
-use coreward_policy::{Changes, Code, FEATURES, PolicySettings, Profile, TUNABLES};
-use coreward_state::domain_options;
+use coreward_machine::{DomainOptions, Machine, Partition, Topology};
+use coreward_policy::{Changes, Code, FEATURES, PolicySettings, Profile, System, TUNABLES};
+use coreward_state::{domain_options, policy_system};
 use coreward_workload::{Scale, Workload, parse, rt_app};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
+/// When a machine is first looked at, in ns.
+const START_NS: u64 = 8_000_000_000;
 /// The longest simulated time, in ns. Workloads are made to last about a second.
 const LIMIT_NS: u64 = 30_000_000_000;
 /// Task groups.
@@ -196,7 +198,8 @@ fn rest(u: &mut Unstructured, text: &mut String, nodes: usize) -> Result<()> {
 /// A change of the weight or the quota of a task group that there is.
 fn group_event(u: &mut Unstructured, workload: &Source) -> Result<String> {
     let ms = u.int_in_range(0..=900)?;
-    let named = |group: &&str| matches!(workload, Source::RtApp(text) if text.contains(&format!("\"{group}\"")));
+    let named =
+        |group: &&str| matches!(workload, Source::RtApp(text) if text.contains(&format!("\"{group}\"")));
     let groups: Vec<_> = GROUPS.into_iter().filter(named).collect();
     if !groups.is_empty() && u.arbitrary()? {
         return Ok(format!("{ms}ms weight {} {}", u.choose(&groups)?, u.int_in_range(1..=10_000)?));
@@ -362,8 +365,41 @@ pub fn run(case: &Case) -> Verdict {
     }
 }
 
-fn simulate(case: &Case, machine: &Machine, workload: &Workload) -> std::result::Result<Verdict, String> {
-    assert!(machine.nr_cpus() <= MAX_CPUS);
+/// Bytes of a case: as many as any case takes.
+const BYTES: usize = 4096;
+
+/// splitmix64: the bytes of a case are a function of its number.
+pub fn bytes(number: u64) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0xd134_2543_de82_ef95);
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    (0..BYTES / 8).flat_map(|_| next().to_le_bytes()).collect()
+}
+
+/// The policy's view of a case's machine, before anything runs there.
+///
+/// # Errors
+/// There is no such machine.
+pub fn system(case: &Case) -> std::result::Result<System, String> {
+    let machine =
+        Machine::from_toml_str("structure.toml", &case.machine).map_err(|error| error.to_string())?;
+    let Settled { policy, topology, .. } = settle(case, &machine)?;
+    policy_system(&machine, &topology, &policy, START_NS).map_err(|error| error.to_string())
+}
+
+/// What the settings of a case come to.
+struct Settled {
+    policy: PolicySettings,
+    options: DomainOptions,
+    partitions: Vec<Partition>,
+    topology: Topology,
+}
+
+fn settle(case: &Case, machine: &Machine) -> std::result::Result<Settled, String> {
     let profile = Profile::named(case.profile)?;
     let mut changes = Changes::default();
     for (name, value) in &case.changes {
@@ -384,6 +420,12 @@ fn simulate(case: &Case, machine: &Machine, workload: &Workload) -> std::result:
     let options = domain_options(profile, &policy);
     let topology =
         Topology::partitioned(machine, &options, &partitions).map_err(|error| error.to_string())?;
+    Ok(Settled { policy, options, partitions, topology })
+}
+
+fn simulate(case: &Case, machine: &Machine, workload: &Workload) -> std::result::Result<Verdict, String> {
+    assert!(machine.nr_cpus() <= MAX_CPUS);
+    let Settled { policy, options, partitions, topology } = settle(case, machine)?;
     let settings = Settings {
         policy,
         seed: case.seed,
