@@ -28,7 +28,7 @@ Files = dict[str, str]
 _COMPLAINTS = re.compile(
     r"sched_ext: .* disabled \((?!unregistered from user space).*"
     r"|.*runnable task stall.*|.*watchdog failed to check in.*|.*blocked for more than.*"
-    r"|.*detected (?:expedited )?stalls?.*|.*self-detected stall.*|.*soft lockup.*|WARNING: .*"
+    r"|.*detected (?:expedited )?stalls?.*|.*self-detected stall.*|.*soft lockup.*|(?:WARNING|BUG|UBSAN): .*"
 )
 # What loaders say when the scheduler ended for any reason but the user's.
 _EXIT = re.compile(r"^(?:EXIT: (?!unregistered from user space).*|.*runtime error.*)", re.MULTILINE)

@@ -290,6 +290,8 @@ class Schedulers(unittest.TestCase):
             "[  70.1] rcu: INFO: rcu_preempt self-detected stall on CPU",
             "[ 242.0] INFO: task hackbench:77 blocked for more than 120 seconds.",
             "[  40.0] sched_ext: bpfland: hackbench[77] failed to run for 30.1s: runnable task stall",
+            "[  41.0] BUG: KFENCE: use-after-free read in scx_next_task_picked+0x1/0x2",
+            "[  41.0] UBSAN: array-index-out-of-bounds in kernel/sched/ext.c:77:7",
         ):
             self.assertNotEqual(faults.verdict("stress", self.BPFLAND, {**self.FILES, "kernel": line}, False), [])
 
