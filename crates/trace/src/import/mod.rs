@@ -188,7 +188,9 @@ impl Import {
             What::Fork { parent, child, comm } => self.fork(event.at, cpu, parent, child, comm)?,
             What::Exec { pid } => {
                 self.account(cpu, event.at);
-                self.exec(event, pid);
+                if let Some(index) = self.by_pid.get(&pid).copied() {
+                    self.named(index, event.comm, event.at, true);
+                }
             }
             What::Migrate { pid } => {
                 let known = self.by_pid.get(&pid).map(|index| &self.tasks[*index]);
@@ -346,7 +348,8 @@ impl Import {
             }
         }
         if let Current::Task(index) = left {
-            (self.tasks[index].comm, self.tasks[index].prio) = (prev.comm, prev.prio);
+            self.named(index, prev.comm, at, false);
+            self.tasks[index].prio = prev.prio;
             self.tasks[index].state = match leaving {
                 Leaving::Runnable => State::Queued { since: at },
                 Leaving::Blocked => State::Blocked { since: at },
@@ -360,8 +363,9 @@ impl Import {
                 State::Queued { since } => self.tasks[index].queued_ns += at - since,
                 _ => {}
             }
+            self.named(index, next.comm, at, false);
             let task = &mut self.tasks[index];
-            (task.comm, task.prio) = (next.comm, next.prio);
+            task.prio = next.prio;
             task.state = State::Running;
             task.born.get_or_insert(at);
             task.open.1 += 1;
@@ -501,18 +505,18 @@ impl Import {
         Ok(())
     }
 
-    /// A task that runs another program has another name, and may not be left out any more.
-    fn exec(&mut self, event: &Event, pid: i32) {
-        let Some(index) = self.by_pid.get(&pid).copied() else { return };
-        let before = self.tasks[index].left_out;
-        let now = self.left_out(event.comm);
-        self.tasks[index].comm = event.comm;
-        if before.is_some() && now.is_none() {
-            self.tasks[index].open = (0, 0);
-            self.tasks[index].new = false;
-            self.tasks[index].parent = None;
-            self.step(index, Some(Draft::First { at: event.at }));
-            self.tasks[index].left_out = None;
+    /// A task has a name, maybe a new one, and may be left out no more. A recorder ends to be one only by executing
+    /// another program.
+    fn named(&mut self, index: usize, comm: Comm, at: u64, executes: bool) {
+        let task = &mut self.tasks[index];
+        if std::mem::replace(&mut task.comm, comm) == comm && !executes {
+            return;
+        }
+        let may_change = task.left_out == Some(ASKED) || (task.left_out == Some(RECORDS) && executes);
+        if may_change && self.left_out(comm).is_none() {
+            let task = &mut self.tasks[index];
+            (task.open, task.new, task.parent, task.left_out) = ((0, 0), false, None, None);
+            self.step(index, Some(Draft::First { at }));
         }
     }
 }

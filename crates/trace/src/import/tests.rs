@@ -245,6 +245,19 @@ fn tasks_are_chosen_by_name() {
 }
 
 #[test]
+fn a_task_that_takes_a_chosen_name_is_imported_from_then_on() {
+    let lines = "
+        000 0 i:0 sched_switch R sh:1
+        100 0 sh:1 sched_switch S i:0
+        150 0 i:0! sched_waking sh:1
+        200 0 i:0 sched_switch R worker:1
+        300 0 worker:1 sched_switch S i:0";
+    let options = Options { machine: Some(free("2c")), only: vec!["worker".into()], ..Options::default() };
+    let (recorded, _) = imported_with(&ftrace(lines), options).unwrap();
+    assert_eq!(steps(&recorded, "worker-0"), [Step::Until(200), Step::Run(100)]);
+}
+
+#[test]
 fn a_part_of_a_recording_is_a_recording() {
     let options = Options { machine: Some(free("2c")), ..Options::default() };
     let text = ftrace(ASKS);
