@@ -22,8 +22,10 @@ use super::{MAX_STEPS, MAX_TASKS, Recorded, Step, Task};
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
-/// The largest text, in bytes: the most steps, each with ten digits.
-const MAX_BYTES: u64 = 128 << 20;
+/// The largest text, in bytes: the most steps, each of the longest kind, and more than enough for names. What is written
+/// can so be read.
+const MAX_BYTES: u64 = 256 << 20;
+const _: () = assert!(MAX_BYTES > MAX_STEPS as u64 * 21);
 /// The largest number of a step: a time of 292 years, so that sums of a few do not overflow.
 const MAX_NUMBER: u64 = i64::MAX as u64;
 
