@@ -217,7 +217,7 @@ struct cw_task {
 	s32 last_wakee; /* pid */
 	u32 wakee_flips;
 	u64 wakee_flip_decay_ts;
-	u64 exec_start; /* when it last started to run or was last accounted, ns: task_hot */
+	u64 exec_start; /* when it last ran, ns; 0 once it is queued on another CPU: task_hot */
 	u32 weight; /* 1024 for nice 0 */
 	u32 nr_cpus_allowed;
 	u32 flags; /* CW_TASK_* */

@@ -122,7 +122,7 @@ static void test_queued_moves(void)
 	CHECK_EQ(sys.cpu[1].nr_running, 0);
 }
 
-/* A sleeper wakes elsewhere: what it used follows it. */
+/* A sleeper wakes elsewhere: what it used follows it, and it is not hot there. */
 static void test_sleeper_moves(void)
 {
 	u64 now = START + 32 * PERIOD;
@@ -132,7 +132,9 @@ static void test_sleeper_moves(void)
 	sleep_now(0, 0, now);
 	track_set_task_cpu(&sys, &task[0], 1);
 	CHECK_EQ(sys.cpu[0].removed.nr, 1);
+	CHECK_EQ(task[0].exec_start, now);
 	enqueue(0, 1, now);
+	CHECK_EQ(task[0].exec_start, 0);
 	CHECK(sys.cpu[1].avg.util_avg >= 510 && sys.cpu[1].avg.util_avg <= 512);
 	/* CPU 0 learns of it when it is next brought up to date */
 	CHECK(sys.cpu[0].avg.util_avg >= 510);

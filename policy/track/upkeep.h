@@ -158,6 +158,8 @@ CW_GLOBAL bool enqueue_load(struct cw_sys *sys CW_NONNULL, struct cw_task *p CW_
 	changed = update_load_avg(sys, p, cpu, now, false, false);
 	if (!p->avg.last_update_time) {
 		attach_entity_load_avg(rq, p);
+		/* it has come from another CPU and has nothing in this one's caches (task_hot) */
+		p->exec_start = 0;
 		changed = true;
 	}
 	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
