@@ -428,6 +428,10 @@ pub(crate) struct Compare {
     /// Exit with status 1 if a run of a side broke an invariant, as with coreward run --check [default: only report it]
     #[arg(long)]
     pub(crate) check: bool,
+    /// Also print where the CPU time of a message or event went on both sides, part by part, with each part's share of the
+    /// difference [default: no]
+    #[arg(long)]
+    pub(crate) why: bool,
     /// Print all exploratory metrics [default: the dozen that differs most clearly]
     #[arg(long)]
     pub(crate) all: bool,

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_metrics::{Ablated, Comparison, ablation, html, table};
+use coreward_metrics::{Ablated, Comparison, ablation, html, table, why};
 use serde::Serialize;
 
 use crate::cli;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
             if i > 0 {
                 writeln!(out)?;
             }
-            print_report(prepared, &comparisons, &ablations, args.all, out)?;
+            print_report(prepared, &comparisons, &ablations, args, out)?;
         }
         reports.push((comparisons, ablations));
     }
@@ -154,7 +154,7 @@ fn print_report(
     prepared: &Prepared,
     comparisons: &[Comparison],
     ablations: &[Ablated],
-    all: bool,
+    args: &cli::Compare,
     out: &mut dyn Write,
 ) -> Result<()> {
     heading(prepared, comparisons, out)?;
@@ -164,7 +164,10 @@ fn print_report(
             case_heading(comparison, out)?;
         }
         writeln!(out)?;
-        out.write_all(table::render(comparison, all).as_bytes())?;
+        out.write_all(table::render(comparison, args.all).as_bytes())?;
+        if args.why {
+            write!(out, "\n{}", why::render(comparison))?;
+        }
     }
     for ablated in ablations {
         write!(out, "\n{}\n{}", ablated.title(), ablation::table(ablated))?;

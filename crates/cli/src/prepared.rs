@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_engine::{NoTrace, Violation};
+use coreward_engine::{NoTrace, Outcome, Violation};
 use coreward_input::printable;
-use coreward_metrics::{Ablated, Comparison, Metric, Metrics, Published, Recipe, Runs};
+use coreward_metrics::{Ablated, Comparison, CpuTime, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::ThreadPool;
@@ -79,6 +79,7 @@ struct Batch<'a> {
 #[derive(Clone)]
 struct Ran {
     metrics: Metrics,
+    cpu_time: CpuTime,
     /// The invariants that it broke.
     broken: Vec<Violation>,
 }
@@ -255,6 +256,7 @@ impl Prepared {
             changes: host.policy.deviations(),
             seed: side.seed,
             runs: runs.iter().map(|run| run.metrics.clone()).collect(),
+            cpu_time: runs.iter().map(|run| run.cpu_time).sum(),
         });
         let baseline = sides.next().context("an experiment has a baseline")?;
         let published = match batch.ablation {
@@ -341,7 +343,8 @@ impl Prepared {
             let of: String = of.into_iter().flatten().map(|name| format!("{name}: ")).collect();
             format!("{of}{}, seed {seed}", side.label)
         })?;
-        Ok(Ran { metrics: outcome.metrics, broken: outcome.checks.violations })
+        let Outcome { metrics, cpu_time, checks, .. } = outcome;
+        Ok(Ran { metrics, cpu_time, broken: checks.violations })
     }
 }
 

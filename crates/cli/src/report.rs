@@ -6,7 +6,7 @@ use anyhow::Result;
 use coreward_engine::{Checks, GroupUse, Interval, Outcome, Settings, Skipped, Thread, Violation};
 use coreward_machine::Partition;
 use coreward_metrics::html::{Page, Tone};
-use coreward_metrics::{Metric, Metrics};
+use coreward_metrics::{CpuTime, Metric, Metrics, Part, why};
 use coreward_policy::Reason;
 use coreward_workload::{Scale, Workload};
 use serde::Serialize;
@@ -42,6 +42,7 @@ pub(crate) struct Report<'a> {
     seed: u64,
     scale: Value,
     metrics: &'a Metrics,
+    cpu_time_s: &'a CpuTime,
     checks: Value,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     intervals: Vec<Value>,
@@ -89,6 +90,7 @@ impl<'a> Report<'a> {
             seed: args.seed,
             scale: as_number(args.scale),
             metrics: &outcome.metrics,
+            cpu_time_s: &outcome.cpu_time,
             checks: checks(&outcome.checks),
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
             threads: outcome.threads.iter().map(threads::json).collect(),
@@ -137,7 +139,7 @@ impl<'a> Report<'a> {
         }
         writeln!(out)?;
         self.metrics_table(out)?;
-        writeln!(out)?;
+        writeln!(out, "\n{}", why::parts(self.cpu_time_s))?;
         if !self.spans.is_empty() {
             intervals::table(out, self.spans)?;
             writeln!(out)?;
@@ -171,6 +173,19 @@ impl<'a> Report<'a> {
         page.table(
             &["metric", "value", "unit", "meaning"],
             &self.metrics.iter().map(metric).collect::<Vec<_>>(),
+        );
+        page.heading("CPU time");
+        let total = self.cpu_time_s.total_ns().max(1) as f64;
+        let part = |part: &Part| {
+            let ns = self.cpu_time_s.ns(*part) as f64;
+            let (time, share) = (format!("{:.6}", ns / 1e9), format!("{:.2}", 100.0 * ns / total));
+            let cells = [part.name(), &time, &share, part.meaning()];
+            let tones = [Tone::Plain, Tone::Plain, Tone::Plain, Tone::Text];
+            cells.iter().zip(tones).map(|(text, tone)| ((*text).to_owned(), tone)).collect()
+        };
+        page.table(
+            &["part", "s", "%", "what it is"],
+            &Part::ALL.iter().filter(|part| self.cpu_time_s.ns(**part) > 0).map(part).collect::<Vec<_>>(),
         );
         page.heading("Decisions");
         let reason = |(reason, n): &(Reason, u64)| {

@@ -124,6 +124,7 @@ fn a_run_reports_what_was_run() {
         "seed",
         "scale",
         "metrics",
+        "cpu_time_s",
         "checks",
         "reasons",
         "notes",
@@ -134,6 +135,8 @@ fn a_run_reports_what_was_run() {
     assert_eq!(json["tunables"]["spare_capacity_threshold"], 128);
     assert_eq!(json["costs"]["tick_ns"], 2000);
     let metric = |name: &str| json["metrics"][name].as_f64().unwrap();
+    let cpu_time: f64 = json["cpu_time_s"].as_object().unwrap().values().filter_map(|s| s.as_f64()).sum();
+    assert!((cpu_time - 4.0 * metric("runtime_s")).abs() < 1e-9, "four CPUs: {cpu_time}");
     let messages = |seconds| (metric("messages_per_s") * metric(seconds)).round();
     // 2 senders x 1000 loops x 2 receivers, of which 1000 are run and at most two thirds measured
     assert_eq!(messages("runtime_extrapolated_s"), 4000.0);

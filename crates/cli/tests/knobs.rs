@@ -1,7 +1,10 @@
 //! Every knob of the command line reaches the simulation.
 
+mod common;
+
 use std::process::Command;
 
+use common::stdout;
 use coreward_machine::Costs;
 use coreward_policy::{FEATURES, Profile, TUNABLES};
 use serde_json::Value;
@@ -161,4 +164,20 @@ fn seed_group_and_scale_reach_the_run() {
     assert!((1.0..=427.0).contains(&messages(&half)));
     let whole = metric(&half, "messages_per_s") * metric(&half, "runtime_extrapolated_s");
     assert_eq!(whole.round(), 1280.0);
+}
+
+#[test]
+fn why_explains_the_whole_difference() {
+    let compare = |options: &[&str]| {
+        let args = ["compare", "hackbench -g 1 -f 2 -l 100 -T --pipe", "--machine", "2l4c2t", "--runs", "2"];
+        stdout(&[&args[..], &["--with", "NO_TTWU_QUEUE"], options].concat())
+    };
+    let explanation = |text: &str| text.find("why NO_TTWU_QUEUE differs").map(|at| text[at..].to_owned());
+    assert_eq!(explanation(&compare(&[])), None);
+    let text = explanation(&compare(&["--why"])).unwrap();
+    let share = |line: &str| line.split_whitespace().nth(3)?.strip_suffix('%')?.parse::<f64>().ok();
+    let shares: Vec<f64> = text.lines().filter_map(share).collect();
+    let (all, parts) = shares.split_last().unwrap();
+    assert_eq!(*all, 100.0, "{text}");
+    assert!(parts.len() > 5 && (parts.iter().sum::<f64>() - 100.0).abs() < 1.0, "{text}");
 }

@@ -2,6 +2,7 @@
 
 use crate::sim::{SimError, Simulation};
 use coreward_machine::CpuSet;
+use coreward_metrics::Part;
 use coreward_policy::CpuMask;
 
 /// Is the CPU in the mask?
@@ -54,7 +55,7 @@ impl Simulation<'_> {
         let to = next.find(|cpu| contains(&mask, *cpu)).expect("masks() refuses an empty mask");
         self.cpus[cpu].distributed = to;
         // the stopper preempts the task, so it can be moved like a waiting one
-        self.charge_work(cpu, self.costs.context_switch_ns);
+        self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
         self.update_curr(cpu, cpu);
         self.put_prev_task(cpu, id);
         self.count_switch(cpu, Some(id), None);

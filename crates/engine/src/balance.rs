@@ -4,6 +4,7 @@
 use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::{State, Task, WaitsIn};
+use coreward_metrics::Part;
 use coreward_policy::layout::{
     CPU_IDLE, CPU_NOT_IDLE, LBF_NOT_MINE, MIGRATE_LLC_TASK, TASK_BUDDY, TASK_INELIGIBLE,
 };
@@ -66,7 +67,7 @@ impl Simulation<'_> {
             }
             // blocked load decays on CPUs that have no tick
             self.sys.update_blocked_averages(cpu, self.now);
-            self.charge_work(by, self.costs.balance_cpu_ns);
+            self.charge_work(by, Part::Balance, self.costs.balance_cpu_ns);
             if self.jiffies() >= self.sys.cpu[cpu].next_balance {
                 self.sched_balance_domains(cpu, by, CPU_IDLE);
             }
@@ -95,12 +96,16 @@ impl Simulation<'_> {
                 LbStep::Done => break,
                 LbStep::Begin => {
                     self.schedstat[cpu].domains[level].lb_count[kind] += 1;
-                    self.charge_work(by, self.costs.balance_ns);
+                    self.charge_work(by, Part::Balance, self.costs.balance_ns);
                 }
                 LbStep::Decided => {
                     self.counters.record(&lb.decision);
                     self.trace.decision(&lb.decision);
-                    self.charge_work(by, u64::from(lb.decision.cpus_scanned) * self.costs.balance_cpu_ns);
+                    self.charge_work(
+                        by,
+                        Part::Balance,
+                        u64::from(lb.decision.cpus_scanned) * self.costs.balance_cpu_ns,
+                    );
                     self.count_search(&lb.env);
                 }
                 LbStep::Detach => lb.moved += self.detach_tasks(&mut lb.env, by),
@@ -192,7 +197,7 @@ impl Simulation<'_> {
 
     /// Takes a waiting task off `src`'s queue.
     pub(crate) fn detach_task(&mut self, task: u32, src: usize, by: usize) {
-        self.charge_work(by, self.costs.detach_task_ns);
+        self.charge_work(by, Part::Balance, self.costs.detach_task_ns);
         self.account_dequeue(src, task, false, by);
         self.dequeue_waiting(src, task, false);
         self.sys.detach_task(&mut self.tasks[task as usize].policy);
@@ -246,7 +251,7 @@ impl Simulation<'_> {
             return false;
         }
         // the stopper preempts the task, so it can be detached like a waiting one
-        self.charge_work(src, self.costs.context_switch_ns);
+        self.charge_work(src, Part::Switch, self.costs.context_switch_ns);
         self.extend_segment(src);
         self.update_curr(src, by);
         self.save_rest(src, task);

@@ -10,6 +10,7 @@ use crate::fair::Enqueue;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::State;
+use coreward_metrics::Part;
 
 /// How much of the quota a CPU takes at a time, in ns (`sched_cfs_bandwidth_slice_us`).
 const SLICE_NS: u64 = 5_000_000;
@@ -203,7 +204,7 @@ impl Simulation<'_> {
         if (t.left.is_some() && !t.is_in_user_space()) || !self.is_throttled(task, cpu) {
             return false;
         }
-        self.charge_work(cpu, self.costs.dequeue_ns);
+        self.charge_work(cpu, Part::Queue, self.costs.dequeue_ns);
         self.dequeue_waiting(cpu, task, true);
         self.account_dequeue(cpu, task, false, cpu);
         self.tasks[task as usize].state = State::Throttled;
@@ -267,7 +268,7 @@ impl Simulation<'_> {
             Some(task) if !contains(&self.masks[0], cpu) => self.fallback_cpu(*task, cpu),
             _ => cpu,
         };
-        self.charge_work(by, self.costs.ipi_handle_ns);
+        self.charge_work(by, Part::Interrupt, self.costs.ipi_handle_ns);
         for task in tasks {
             if self.is_throttled(task, cpu) {
                 self.send_to_limbo(cpu, task);

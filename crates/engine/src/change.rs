@@ -2,6 +2,7 @@
 //! quotas.
 
 use coreward_machine::{CpuSet, DomainOptions, Machine, Partition, Topology};
+use coreward_metrics::Part;
 use coreward_policy::layout::{NONE, TASK_PREFERRED_LLC};
 use coreward_policy::{CpuMask, PolicySettings, System};
 use coreward_state::policy_system;
@@ -214,7 +215,7 @@ impl<'a> Simulation<'a> {
         let curr = self.cpus[cpu].curr.filter(|curr| must_go(self, *curr));
         self.update_curr(cpu, cpu);
         if let Some(task) = curr {
-            self.charge_work(cpu, self.costs.context_switch_ns);
+            self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
             self.extend_segment(cpu);
             self.save_rest(cpu, task);
             self.put_prev_task(cpu, task);

@@ -2,28 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use coreward_metrics::{LatencyHistogram, Metric, Metrics};
+use coreward_metrics::{LatencyHistogram, Metric, Metrics, PARTS, Part};
 use coreward_policy::Distance;
 use coreward_policy::layout::{NOTE_CACHE_CPU, NOTE_CACHE_CROWDED};
 use coreward_policy::{Code, Decision};
 
-/// Where CPU time goes besides the tasks' own work, in ns; one line for each mechanism.
+/// How long mechanisms took, in ns, with all that they waited for. They overlap; the parts of [`Counters::spent`] do not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeSpent {
     /// Choosing CPUs and waking: try_to_wake_up with its scans.
     pub(crate) wakeup: u64,
-    /// Refilling caches.
-    pub(crate) refill: u64,
-    /// Moving the lines of channels.
-    pub(crate) transfer: u64,
-    /// Waiting for runqueue locks.
-    pub(crate) lock_wait: u64,
-    /// Waiting for the locks of channels.
-    pub(crate) channel_wait: u64,
-    /// Waiting for the task group's load average.
-    pub(crate) tg_load_avg: u64,
-    /// Leaving idle states.
-    pub(crate) idle_exit: u64,
     /// newidle balance.
     pub(crate) newidle: u64,
     /// Of this, when a task waited for a futex.
@@ -32,25 +20,16 @@ pub(crate) struct TimeSpent {
     pub(crate) newidle_nanosleep: u64,
     /// Periodic balance.
     pub(crate) balance: u64,
-    /// Searches for the LLC that a process prefers.
-    pub(crate) llc_search: u64,
 }
 
 impl TimeSpent {
     fn add(&mut self, other: &TimeSpent) {
         let pairs = [
             (&mut self.wakeup, other.wakeup),
-            (&mut self.refill, other.refill),
-            (&mut self.transfer, other.transfer),
-            (&mut self.lock_wait, other.lock_wait),
-            (&mut self.channel_wait, other.channel_wait),
-            (&mut self.tg_load_avg, other.tg_load_avg),
-            (&mut self.idle_exit, other.idle_exit),
             (&mut self.newidle, other.newidle),
             (&mut self.newidle_futex, other.newidle_futex),
             (&mut self.newidle_nanosleep, other.newidle_nanosleep),
             (&mut self.balance, other.balance),
-            (&mut self.llc_search, other.llc_search),
         ];
         pairs.into_iter().for_each(|(sum, ns)| *sum += ns);
     }
@@ -59,17 +38,10 @@ impl TimeSpent {
         let ns = |ns| scaled(ns, factor);
         TimeSpent {
             wakeup: ns(self.wakeup),
-            refill: ns(self.refill),
-            transfer: ns(self.transfer),
-            lock_wait: ns(self.lock_wait),
-            channel_wait: ns(self.channel_wait),
-            tg_load_avg: ns(self.tg_load_avg),
-            idle_exit: ns(self.idle_exit),
             newidle: ns(self.newidle),
             newidle_futex: ns(self.newidle_futex),
             newidle_nanosleep: ns(self.newidle_nanosleep),
             balance: ns(self.balance),
-            llc_search: ns(self.llc_search),
         }
     }
 }
@@ -179,7 +151,8 @@ pub(crate) struct Counters {
     /// Wakeups that searched the LLC that the process prefers, and wakeups that did not because it was crowded.
     pub(crate) cache_wakeups: u64,
     pub(crate) cache_crowded: u64,
-    pub(crate) busy_ns: u64,
+    /// The CPUs' time by part, in ns; of the idle time it does not tell when tasks waited.
+    pub(crate) spent: [u64; PARTS],
     pub(crate) idle_while_waiting_ns: u64,
     pub(crate) latency: LatencyHistogram,
     /// Latencies of events.
@@ -213,7 +186,7 @@ impl Counters {
             llc_pulled_tasks: 0,
             cache_wakeups: 0,
             cache_crowded: 0,
-            busy_ns: 0,
+            spent: [0; PARTS],
             idle_while_waiting_ns: 0,
             latency: LatencyHistogram::new(),
             events: Latencies::default(),
@@ -244,7 +217,7 @@ impl Counters {
             llc_pulled_tasks,
             cache_wakeups,
             cache_crowded,
-            busy_ns,
+            spent,
             idle_while_waiting_ns,
             latency,
             events,
@@ -269,7 +242,6 @@ impl Counters {
             (llc_pulled_tasks, other.llc_pulled_tasks),
             (cache_wakeups, other.cache_wakeups),
             (cache_crowded, other.cache_crowded),
-            (busy_ns, other.busy_ns),
             (idle_while_waiting_ns, other.idle_while_waiting_ns),
         ];
         numbers.into_iter().for_each(|(sum, n)| *sum += n);
@@ -282,7 +254,8 @@ impl Counters {
             own.events.add(&latencies.events);
         }
         events_by_second.resize(events_by_second.len().max(other.events_by_second.len()), 0);
-        let lists: [(&mut [u64], &[u64]); 4] = [
+        let lists: [(&mut [u64], &[u64]); 5] = [
+            (spent, &other.spent),
             (migrations, &other.migrations),
             (events_by_second, &other.events_by_second),
             (reasons, &other.reasons),
@@ -315,7 +288,7 @@ impl Counters {
             llc_pulled_tasks: n(self.llc_pulled_tasks),
             cache_wakeups: n(self.cache_wakeups),
             cache_crowded: n(self.cache_crowded),
-            busy_ns: n(self.busy_ns),
+            spent: self.spent.map(n),
             idle_while_waiting_ns: n(self.idle_while_waiting_ns),
             latency,
             events: self.events.times(factor),
@@ -377,7 +350,11 @@ impl Counters {
         metrics.set(Metric::wakeups_preferred_llc, self.cache_wakeups as f64);
         metrics.set(Metric::wakeups_llc_crowded, self.cache_crowded as f64);
         metrics.set(Metric::balance_llc_pulled_tasks, self.llc_pulled_tasks as f64);
-        metrics.set(Metric::llc_search_time_s, self.time.llc_search as f64 / 1e9);
+        metrics.set(Metric::llc_search_time_s, self.spent[Part::LlcSearch as usize] as f64 / 1e9);
+    }
+
+    fn busy_ns(&self) -> u64 {
+        self.spent.iter().sum::<u64>() - self.spent[Part::Idle as usize]
     }
 
     /// Events of the scheduler: wakeups, switches, ticks and timers.
@@ -389,7 +366,8 @@ impl Counters {
     pub(crate) fn metrics(&self, runtime_ns: u64, unscaled_messages: u64) -> Metrics {
         let s = |ns: u64| ns as f64 / 1e9;
         let runtime = s(runtime_ns);
-        let busy = s(self.busy_ns);
+        let busy = s(self.busy_ns());
+        let part = |part: Part| s(self.spent[part as usize]);
         let switches = self.switches_voluntary + self.switches_involuntary;
         let migrations: u64 = self.migrations.iter().sum();
         let per_busy = |n: u64| if busy > 0.0 { n as f64 / busy } else { 0.0 };
@@ -423,12 +401,15 @@ impl Counters {
             (Metric::balance_time_s, s(self.time.balance)),
             (Metric::balance_pulled_tasks, self.pulled_tasks as f64),
             (Metric::wakeup_time_s, s(self.time.wakeup)),
-            (Metric::refill_time_s, s(self.time.refill)),
-            (Metric::transfer_time_s, s(self.time.transfer)),
-            (Metric::lock_wait_s, s(self.time.lock_wait)),
-            (Metric::channel_wait_s, s(self.time.channel_wait)),
-            (Metric::tg_load_avg_wait_s, s(self.time.tg_load_avg)),
-            (Metric::idle_exit_s, s(self.time.idle_exit)),
+            (Metric::refill_time_s, part(Part::Refill)),
+            (
+                Metric::transfer_time_s,
+                part(Part::ChannelLines) + part(Part::FutexLines) + part(Part::TaskLines),
+            ),
+            (Metric::lock_wait_s, part(Part::RqLock)),
+            (Metric::channel_wait_s, part(Part::ChannelLock)),
+            (Metric::tg_load_avg_wait_s, part(Part::TgLoadAvg)),
+            (Metric::idle_exit_s, part(Part::IdleExit)),
             (Metric::cpus_scanned, self.cpus_scanned as f64),
             (Metric::groups_scanned, self.groups_scanned as f64),
             (Metric::sim_events, self.sim_events() as f64),

@@ -1,6 +1,7 @@
 //! One CPU: its activity, its queue, its clocks.
 
 use crate::contention::Lock;
+use crate::ledger::Bill;
 use crate::queue::NEVER;
 use crate::segment::{Segment, Work};
 use crate::sim::START_NS;
@@ -48,7 +49,8 @@ pub(crate) struct Cpu {
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
     pub(crate) idle_state: usize,
-    pub(crate) busy_since: u64,
+    /// What its time is spent on.
+    pub(crate) bill: Bill,
     /// When it last ran a task; it may have woken to balance since.
     pub(crate) idle_since: u64,
     /// Other hardware threads of its core.
@@ -81,7 +83,7 @@ impl Cpu {
             tg_load_avg_contrib: 0,
             tg_updated_at: 0,
             idle_state: 0,
-            busy_since: 0,
+            bill: Bill::new(START_NS),
             idle_since: START_NS,
             siblings,
             active_siblings: 0,

@@ -5,6 +5,7 @@ use crate::cpu::Activity;
 use crate::segment::Work;
 use crate::sim::Simulation;
 use crate::task::{State, WaitsIn};
+use coreward_metrics::Part;
 use coreward_policy::Feature;
 use coreward_workload::{ChannelKind, Op};
 use std::cmp::Reverse;
@@ -121,8 +122,9 @@ impl Simulation<'_> {
         let in_lock = op_ns + copy_ns;
         let stall = got.waited + got.transfer + data_ns;
         ch.lock.release(m.at + stall + Work { work: in_lock, stall: 0 }.duration(rate));
-        self.counters.time.channel_wait += got.waited;
-        self.counters.time.transfer += got.transfer + data_ns;
+        let bill = &mut self.cpus[cpu].bill;
+        bill.stall(Part::ChannelLock, got.waited);
+        bill.stall(Part::ChannelLines, got.transfer + data_ns);
         let mut work = self.jittered(entry + send_ns + in_lock);
         work.stall = stall;
         work
@@ -281,9 +283,8 @@ impl Simulation<'_> {
     fn lock_wait_queue(&mut self, cpu: usize, ch: usize, side: Side) {
         let m = self.moment(cpu);
         let got = self.channels[ch].wait_lock[side as usize].acquire(&self.distances, cpu, m, 1);
-        self.counters.time.channel_wait += got.waited;
-        self.counters.time.transfer += got.transfer;
-        self.charge_stall(cpu, got.waited + got.transfer);
+        self.charge_stall(cpu, Part::ChannelLock, got.waited);
+        self.charge_stall(cpu, Part::ChannelLines, got.transfer);
     }
 
     /// The task queues up to wait on a side of a channel, and blocks.

@@ -5,6 +5,7 @@ use crate::cpu::Activity;
 use crate::queue::NEVER;
 use crate::segment::Work;
 use crate::sim::Simulation;
+use coreward_metrics::Part;
 use coreward_policy::Feature;
 use coreward_policy::layout::NO_IDLE_STATE;
 
@@ -17,7 +18,6 @@ impl Simulation<'_> {
         }
         let state = self.choose_idle_state(cpu);
         let c = &mut self.cpus[cpu];
-        self.counters.busy_ns += self.now - c.busy_since;
         c.activity = Activity::Idle;
         c.idle_state = state;
         c.need_resched = false;
@@ -50,13 +50,13 @@ impl Simulation<'_> {
         match self.cpus[cpu].activity {
             Activity::Idle => self.begin_idle_exit(cpu),
             Activity::Task => {
-                self.charge_work(cpu, self.costs.ipi_handle_ns);
+                self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
                 self.sched_ttwu_pending(cpu);
                 self.after_interrupt(cpu);
             }
             // it will handle this when the switch is complete
             Activity::GoingIdle | Activity::Waking => {
-                self.charge_work(cpu, self.costs.ipi_handle_ns);
+                self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
                 self.extend_segment(cpu);
             }
         }
@@ -64,12 +64,12 @@ impl Simulation<'_> {
 
     fn begin_idle_exit(&mut self, cpu: usize) {
         if !self.polls(cpu) {
-            self.charge_work(cpu, self.costs.ipi_handle_ns);
+            self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
         }
         let stall = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
-        self.counters.time.idle_exit += stall;
         let c = &mut self.cpus[cpu];
-        c.busy_since = self.now;
+        c.bill.idle(self.now, &mut self.counters.spent);
+        c.bill.stall(Part::IdleExit, stall);
         c.tick_at = self.now - self.now % self.tick_ns + self.tick_ns;
         let rq = &mut self.sys.cpu[cpu];
         rq.exit_latency_us = NO_IDLE_STATE;

@@ -83,7 +83,7 @@ impl Simulation<'_> {
 
     /// Ends the current interval here, whatever its length. What was counted in it moves to the sum.
     pub(crate) fn end_interval(&mut self) {
-        self.settle_busy();
+        self.settle_bills();
         self.settle_conservation();
         let start = self.marked_start.unwrap_or(START_NS);
         let from_ns = self.intervals.list.last().map_or(0, |last| last.to_ns);

@@ -29,6 +29,7 @@ mod fair;
 mod group;
 mod idle;
 mod intervals;
+mod ledger;
 mod load;
 mod process;
 pub mod queue;

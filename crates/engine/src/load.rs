@@ -1,6 +1,7 @@
 //! The load average that the CPUs of a task group share, and the run time of the current task.
 
 use crate::sim::Simulation;
+use coreward_metrics::Part;
 use coreward_policy::Feature;
 
 /// A runqueue updates its task group's load at most this often (TG_LOAD_AVG_RATELIMIT).
@@ -64,8 +65,7 @@ impl Simulation<'_> {
     }
 
     fn charge_tg(&mut self, cpu: usize, wait: u64) {
-        self.counters.time.tg_load_avg += wait;
-        self.charge_stall(cpu, wait);
+        self.charge_stall(cpu, Part::TgLoadAvg, wait);
     }
 
     /// A task becomes runnable on `cpu`: its load counts there from now on.
@@ -151,7 +151,7 @@ mod tests {
         let mut trace = NoTrace;
         let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
         sim.cpus[1].pending = Default::default();
-        sim.charge_work(1, spent);
+        sim.charge_work(1, Part::Wakeup, spent);
         sim.update_curr(0, 1);
         // CPU 0's own time has not come that far: its clock does not go back
         sim.update_curr(0, 0);

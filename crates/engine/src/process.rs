@@ -3,6 +3,7 @@
 
 use crate::sim::Simulation;
 use coreward_machine::{CpuSet, Machine};
+use coreward_metrics::Part;
 use coreward_policy::layout::{MAX_CPUS, NONE};
 use coreward_policy::{Feature, Process, Runtime, System};
 
@@ -156,8 +157,7 @@ impl Simulation<'_> {
             stall += curr_lines * self.distances.transfer(of, cpu);
             *writer = cpu;
         }
-        self.counters.time.llc_search += stall;
-        self.charge_stall(cpu, stall);
+        self.charge_stall(cpu, Part::LlcSearch, stall);
     }
 
     /// Tells the policy what a task's process prefers.

@@ -5,6 +5,7 @@ use crate::segment::Work;
 use crate::sim::Simulation;
 use crate::task::State;
 use crate::trace::Leaving;
+use coreward_metrics::Part;
 use coreward_policy::layout::TASK_DELAYED;
 
 impl Simulation<'_> {
@@ -17,7 +18,9 @@ impl Simulation<'_> {
 
     /// Saves the rest of the current task's op.
     pub(crate) fn save_rest(&mut self, cpu: usize, curr: u32) {
-        let work = self.cpus[cpu].segment.work_left(self.now);
+        let c = &mut self.cpus[cpu];
+        c.bill.settle(self.now, &mut self.counters.spent);
+        let work = c.segment.work_left(self.now);
         self.tasks[curr as usize].left = Some(Work { work, stall: 0 });
     }
 
@@ -25,7 +28,7 @@ impl Simulation<'_> {
     pub(crate) fn schedule(&mut self, cpu: usize) {
         self.lock_rq(cpu, cpu);
         self.update_curr(cpu, cpu);
-        self.charge_work(cpu, self.costs.pick_next_ns);
+        self.charge_work(cpu, Part::Queue, self.costs.pick_next_ns);
         self.schedstat[cpu].sched_count += 1;
         self.cpus[cpu].need_resched = false;
         self.throttle_curr(cpu);
@@ -66,7 +69,7 @@ impl Simulation<'_> {
     /// The current task leaves the queue because it sleeps, ends or is throttled. With DELAY_DEQUEUE
     /// a sleeper that owes time stays queued until the others have caught up.
     fn dequeue_task(&mut self, cpu: usize, task: u32) {
-        self.charge_work(cpu, self.costs.dequeue_ns);
+        self.charge_work(cpu, Part::Queue, self.costs.dequeue_ns);
         let state = self.tasks[task as usize].state;
         let (dead, throttled) = (state == State::Dead, state == State::Throttled);
         if self.cpus[cpu].fair.dequeue_curr(&self.sys, !dead && !throttled) {
@@ -89,7 +92,7 @@ impl Simulation<'_> {
 
     /// A delayed sleeper has been picked, so it has caught up: now it leaves the queue.
     pub(crate) fn finish_delayed_dequeue(&mut self, cpu: usize, task: u32) {
-        self.charge_work(cpu, self.costs.dequeue_ns);
+        self.charge_work(cpu, Part::Queue, self.costs.dequeue_ns);
         if self.cpus[cpu].curr == Some(task) {
             self.cpus[cpu].fair.dequeue_curr(&self.sys, false);
         } else {
@@ -106,13 +109,13 @@ impl Simulation<'_> {
         self.set_next_task(cpu, next);
         self.fetch_woken(next, cpu);
         self.count_switch(cpu, prev, Some(next));
-        self.charge_work(cpu, self.costs.context_switch_ns);
+        self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
         self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
         self.refill_caches(cpu, next);
         self.hrtick_start(cpu);
         let start_ns = std::mem::take(&mut self.tasks[next as usize].start_ns);
-        self.charge_work(cpu, start_ns);
+        self.charge_work(cpu, Part::Create, start_ns);
         self.resume(cpu);
     }
 
@@ -188,8 +191,7 @@ impl Simulation<'_> {
         if let Some(left) = t.left {
             stall = stall.min(left.work * self.costs.dram_remote_line_ns.max(self.costs.dram_line_ns));
         }
-        self.counters.time.refill += stall;
-        self.charge_stall(cpu, stall);
+        self.charge_stall(cpu, Part::Refill, stall);
     }
 
     /// Nothing to run: the switch to idle takes what is pending, then the CPU is idle.
@@ -197,7 +199,7 @@ impl Simulation<'_> {
         if let Some(prev) = prev {
             self.put_prev_task(cpu, prev);
             self.count_switch(cpu, Some(prev), None);
-            self.charge_work(cpu, self.costs.context_switch_ns);
+            self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
         }
         self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);

@@ -10,6 +10,7 @@ use crate::counters::{Counters, Thread, ThreadLatencies};
 use crate::cpu::{Activity, Cpu};
 use crate::group::{GroupUse, Groups};
 use crate::intervals::{Interval, Intervals};
+use crate::ledger::cpu_time;
 use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
 use crate::segment::{Segment, Work};
@@ -19,7 +20,7 @@ use crate::task::{State, Task};
 use crate::timeline::Timeline;
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
-use coreward_metrics::{LatencyHistogram, Metric, Metrics};
+use coreward_metrics::{CpuTime, LatencyHistogram, Metric, Metrics, Part};
 use coreward_policy::layout::{SE_BATCH, SE_IDLE, TASK_SCHED_IDLE};
 use coreward_policy::{Code, CpuMask, Feature, PolicySettings, Reason, System, Task as PolicyTask};
 use coreward_state::{TooLarge, policy_system};
@@ -107,6 +108,8 @@ pub enum SimError {
 pub struct Outcome {
     /// The metrics of the measured part.
     pub metrics: Metrics,
+    /// What the CPUs' time of the measured part was spent on.
+    pub cpu_time: CpuTime,
     /// What decided.
     pub code: &'static Code,
     /// How often each reason decided a placement or balance, in the order of [`Code::reasons`].
@@ -205,6 +208,7 @@ pub struct Simulation<'a> {
 /// The counters at the end of the measured part.
 pub(crate) struct Measured {
     pub(crate) metrics: Metrics,
+    pub(crate) cpu_time: CpuTime,
     pub(crate) reasons: Vec<u64>,
     pub(crate) latency: LatencyHistogram,
     pub(crate) threads: Vec<Thread>,
@@ -379,7 +383,11 @@ impl<'a> Simulation<'a> {
             self.hrtick(cpu);
         } else {
             self.counters.timers += 1;
-            match c.activity {
+            let activity = c.activity;
+            if activity != Activity::Idle {
+                self.cpus[cpu].bill.settle(self.now, &mut self.counters.spent);
+            }
+            match activity {
                 Activity::Task => self.finish_op(cpu),
                 Activity::GoingIdle => self.enter_idle(cpu),
                 Activity::Waking => self.leave_idle(cpu),
@@ -409,6 +417,7 @@ impl<'a> Simulation<'a> {
         let groups = self.group_use();
         Outcome {
             metrics: measured.metrics,
+            cpu_time: measured.cpu_time,
             code: self.sys.code(),
             reasons: measured.reasons,
             wakeup_latency: measured.latency,
@@ -438,7 +447,14 @@ impl<'a> Simulation<'a> {
     pub(crate) fn measure(&mut self) -> Measured {
         let runtime = self.measured_ns();
         let (unscaled_messages, preferred_llc) = (self.workload.unscaled_messages, self.processes.is_some());
+        let all_cpus_ns = runtime * self.cpus.len() as u64;
+        let skipped = self.skip.skipped().is_some();
         let counters = self.all_counters();
+        debug_assert!(
+            skipped || counters.spent.iter().sum::<u64>() == all_cpus_ns,
+            "time is missing in the ledger"
+        );
+        let cpu_time = cpu_time(&counters.spent, counters.idle_while_waiting_ns, all_cpus_ns);
         let mut metrics = counters.metrics(runtime, unscaled_messages);
         if preferred_llc {
             counters.add_preferred_llc(&mut metrics);
@@ -457,12 +473,12 @@ impl<'a> Simulation<'a> {
             Some(Thread { name, wakeup_latency, event_latency })
         });
         let threads = threads.collect();
-        Measured { metrics, reasons, latency, threads }
+        Measured { metrics, cpu_time, reasons, latency, threads }
     }
 
     /// The measured part begins: everything counted so far belongs to the start-up.
     pub(crate) fn mark_start(&mut self) {
-        self.settle_busy();
+        self.settle_bills();
         self.settle_conservation();
         self.events_before += self.counters.sim_events();
         self.counters = Counters::new(self.sys.code());
@@ -507,11 +523,12 @@ impl<'a> Simulation<'a> {
         cpus
     }
 
-    pub(crate) fn settle_busy(&mut self) {
+    /// Brings what the CPUs' time was spent on to now.
+    pub(crate) fn settle_bills(&mut self) {
         for c in &mut self.cpus {
-            if c.activity != Activity::Idle {
-                self.counters.busy_ns += self.now - c.busy_since;
-                c.busy_since = self.now;
+            match c.activity {
+                Activity::Idle => c.bill.idle(self.now, &mut self.counters.spent),
+                _ => c.bill.spend(self.now, &mut self.counters.spent),
             }
         }
     }
@@ -552,21 +569,27 @@ impl<'a> Simulation<'a> {
     }
 
     #[inline]
-    pub(crate) fn charge_work(&mut self, cpu: usize, ns: u64) {
-        self.cpus[cpu].pending.work += ns;
+    pub(crate) fn charge_work(&mut self, cpu: usize, part: Part, ns: u64) {
+        let c = &mut self.cpus[cpu];
+        c.pending.work += ns;
+        c.bill.work(part, ns);
     }
 
     #[inline]
-    pub(crate) fn charge_stall(&mut self, cpu: usize, ns: u64) {
-        self.cpus[cpu].pending.stall += ns;
+    pub(crate) fn charge_stall(&mut self, cpu: usize, part: Part, ns: u64) {
+        let c = &mut self.cpus[cpu];
+        c.pending.stall += ns;
+        c.bill.stall(part, ns);
     }
 
-    /// `cpu` is busy with pending work and then with `work`.
+    /// `cpu` is busy with pending work and then with `work`, the stalls of which are on its bill already.
     pub(crate) fn begin_segment(&mut self, cpu: usize, activity: Activity, work: Work) {
         let c = &mut self.cpus[cpu];
         c.activity = activity;
         let mut all = std::mem::take(&mut c.pending);
         all += work;
+        c.bill.work(Part::Task, work.work);
+        c.bill.begin();
         c.segment = Segment::new(self.now, all, c.rate);
     }
 
@@ -576,6 +599,7 @@ impl<'a> Simulation<'a> {
         let pending = std::mem::take(&mut c.pending);
         if !pending.is_zero() {
             c.segment.interrupt(self.now, pending);
+            c.bill.begin();
         }
     }
 

@@ -6,6 +6,7 @@ use crate::segment::{Segment, Work};
 use crate::shared::{Futex, MAX_REQUESTS, MutexState};
 use crate::sim::Simulation;
 use crate::task::WaitsIn;
+use coreward_metrics::Part;
 use coreward_workload::Op;
 
 /// A locked instruction on a line that the core has, in ns.
@@ -64,6 +65,7 @@ impl Simulation<'_> {
             Op::LockCpu | Op::UnlockCpu => {
                 let of = self.cpu_lock_of(cpu, task);
                 if op == Op::LockCpu && self.tasks[task].sync.step == 1 && self.shared.cpu_locks[of].locked {
+                    self.cpus[cpu].bill.stall(Part::Spin, SPIN_NS);
                     return Work { work: 0, stall: SPIN_NS };
                 }
                 self.atomic(cpu, |sim| &mut sim.shared.cpu_locks[of].line)
@@ -82,8 +84,9 @@ impl Simulation<'_> {
         let mut copy = *line(self);
         let got = copy.modify(&self.distances, cpu, m, ATOMIC_NS);
         *line(self) = copy;
-        self.counters.time.transfer += got.transfer;
-        Work { work: ATOMIC_NS, stall: got.waited + got.transfer }
+        let stall = got.waited + got.transfer;
+        self.cpus[cpu].bill.stall(Part::FutexLines, stall);
+        Work { work: ATOMIC_NS, stall }
     }
 
     fn futex(&mut self, on: On) -> &mut Futex {
@@ -240,13 +243,13 @@ impl Simulation<'_> {
 
     /// The system call, and the lock of the hash bucket.
     fn futex_call(&mut self, cpu: usize, on: On) {
-        self.charge_work(cpu, self.costs.syscall_ns);
+        self.charge_work(cpu, Part::Task, self.costs.syscall_ns);
         let m = self.moment(cpu);
         let mut bucket = self.futex(on).bucket;
         let got = bucket.acquire(&self.distances, cpu, m, 1);
         bucket.release(m.at + got.waited + got.transfer + ATOMIC_NS);
         self.futex(on).bucket = bucket;
-        self.charge_stall(cpu, got.waited + got.transfer);
+        self.charge_stall(cpu, Part::FutexLines, got.waited + got.transfer);
     }
 
     fn lock(&mut self, cpu: usize, id: u32, mutex: u32) -> bool {
@@ -414,6 +417,7 @@ impl Simulation<'_> {
             let at = self.tasks[spinner as usize].cpu();
             let c = &mut self.cpus[at];
             if c.curr == Some(spinner) && c.activity == Activity::Task {
+                c.bill.settle(self.now, &mut self.counters.spent);
                 c.segment = Segment::new(self.now, Work::default(), c.rate);
                 self.reprogram(at);
             }

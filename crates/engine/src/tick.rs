@@ -2,6 +2,7 @@
 
 use crate::queue::NEVER;
 use crate::sim::Simulation;
+use coreward_metrics::Part;
 use coreward_policy::Feature;
 
 /// Turns do not end sooner than this (hrtick_start(), kernel/sched/core.c).
@@ -20,7 +21,7 @@ impl Simulation<'_> {
             self.entity_tick(cpu);
             self.task_tick_cache(curr);
         }
-        self.charge_work(cpu, self.costs.tick_ns);
+        self.charge_work(cpu, Part::Interrupt, self.costs.tick_ns);
         self.sched_balance_trigger(cpu);
         if let Some(curr) = self.cpus[cpu].curr.filter(|_| !self.cpus[cpu].need_resched) {
             self.task_cache_work(cpu, curr);
@@ -31,7 +32,7 @@ impl Simulation<'_> {
     /// The current task's request may be served: another task gets the CPU, if one waits.
     pub(crate) fn hrtick(&mut self, cpu: usize) {
         self.cpus[cpu].hrtick_at = NEVER;
-        self.charge_work(cpu, self.costs.tick_ns);
+        self.charge_work(cpu, Part::Interrupt, self.costs.tick_ns);
         if self.cpus[cpu].curr.is_some() {
             self.update_curr(cpu, cpu);
             self.cpus[cpu].need_resched = true;

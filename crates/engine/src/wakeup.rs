@@ -7,6 +7,7 @@ use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::{State, Task};
 use crate::trace::Waker;
+use coreward_metrics::Part;
 use coreward_policy::Distance;
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement};
@@ -39,7 +40,7 @@ impl Simulation<'_> {
         let before = self.local_now(cpu);
         self.counters.wakeups += 1;
         self.schedstat[cpu].ttwu_count += 1;
-        self.charge_work(cpu, self.costs.wakeup_ns);
+        self.charge_work(cpu, Part::Wakeup, self.costs.wakeup_ns);
         self.fetch_lines(self.tasks[task as usize].cpu(), cpu, TASK_LINES);
         let t = &mut self.tasks[task as usize];
         t.woken_at = Some(self.now);
@@ -91,7 +92,7 @@ impl Simulation<'_> {
             // when the decision is made, the switch to idle is done; its event comes later
             self.sys.cpu[prev].curr_is_idle = 1;
         }
-        self.charge_stall(cpu, left);
+        self.charge_stall(cpu, Part::Wakeup, left);
         false
     }
 
@@ -135,7 +136,7 @@ impl Simulation<'_> {
         self.trace.decision(&d);
         let scan_ns = u64::from(d.cpus_scanned) * SCAN_LINES * self.costs.transfer_llc_ns;
         self.sys.update_avg_scan_cost(&d, scan_ns);
-        self.charge_stall(cpu, scan_ns);
+        self.charge_stall(cpu, Part::IdleScan, scan_ns);
         // the policy may go by what the CPU that it slept on was like, which may be gone
         let chosen = d.cpu as usize;
         if contains(&self.masks[self.tasks[task as usize].allowed], chosen) {
@@ -203,7 +204,7 @@ impl Simulation<'_> {
         let flight = if self.polls(target) {
             self.distances.transfer(cpu, target)
         } else {
-            self.charge_work(cpu, self.costs.ipi_send_ns);
+            self.charge_work(cpu, Part::Wakeup, self.costs.ipi_send_ns);
             self.costs.ipi_deliver_ns
         };
         let at = sent + flight;
@@ -249,7 +250,7 @@ impl Simulation<'_> {
         self.trace_waking(task, cpu, target, false);
         self.lock_rq(target, cpu);
         self.requeue_delayed_entity(task, target, cpu);
-        self.charge_work(cpu, self.costs.enqueue_ns);
+        self.charge_work(cpu, Part::Queue, self.costs.enqueue_ns);
         self.wakeup_preempt(task, target, cpu, WF_TTWU);
         self.unlock_rq(target, cpu);
     }
@@ -286,8 +287,7 @@ impl Simulation<'_> {
     /// Moves lines that `from` has modified to `to`, which waits for them.
     fn fetch_lines(&mut self, from: usize, to: usize, lines: u64) {
         let ns = self.distances.fetch(from, to, lines);
-        self.counters.time.transfer += ns;
-        self.charge_stall(to, ns);
+        self.charge_stall(to, Part::TaskLines, ns);
     }
 
     /// Takes `target`'s runqueue lock on `cpu`, which waits for it.
@@ -295,8 +295,7 @@ impl Simulation<'_> {
         let m = self.moment(cpu);
         let owner = self.cpus[target].lock.owner();
         let got = self.cpus[target].lock.acquire(&self.distances, cpu, m, 1);
-        self.counters.time.lock_wait += got.waited;
-        self.charge_stall(cpu, got.waited + got.transfer);
+        self.charge_stall(cpu, Part::RqLock, got.waited + got.transfer);
         if owner != cpu {
             self.fetch_lines(owner, cpu, RQ_LINES - 1);
         }
@@ -310,7 +309,7 @@ impl Simulation<'_> {
     /// Queues a task on `cpu`; `by` does the work and pays.
     pub(crate) fn activate_task(&mut self, task: u32, cpu: usize, by: usize, why: Enqueue) {
         self.update_curr(cpu, by);
-        self.charge_work(by, self.costs.enqueue_ns);
+        self.charge_work(by, Part::Queue, self.costs.enqueue_ns);
         self.account_enqueue(cpu, task, by);
         self.enqueue_entity(cpu, task, why);
         if self.cpus[cpu].hrtick_at == NEVER {
@@ -359,7 +358,7 @@ impl Simulation<'_> {
 
     /// A sleep ends: the timer interrupts the CPU that it was armed on.
     pub(crate) fn timer_interrupt(&mut self, cpu: usize, task: u32) {
-        self.charge_work(cpu, self.costs.ipi_handle_ns);
+        self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
         self.in_interrupt = true;
         self.try_to_wake_up(task, cpu, false);
         self.in_interrupt = false;

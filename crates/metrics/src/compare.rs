@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::cpu_time::CpuTime;
 use crate::difference::Difference;
 use crate::fidelity::Standing;
 use crate::published::{Published, PublishedBesideSimulated};
@@ -23,6 +24,8 @@ pub struct Runs {
     pub seed: u64,
     /// Metrics of each run.
     pub runs: Vec<Metrics>,
+    /// What the CPUs' time was spent on, in all runs together.
+    pub cpu_time: CpuTime,
 }
 
 /// What was run, and how to repeat it.
@@ -86,6 +89,8 @@ pub struct Side {
     pub metrics: BTreeMap<Metric, Summary>,
     /// Value of each metric in each run; `None` in runs that do not have it.
     pub values: BTreeMap<Metric, Vec<Option<f64>>>,
+    /// What the CPUs' time was spent on, in all runs together.
+    pub cpu_time_s: CpuTime,
 }
 
 /// A variant and how it differs from the baseline. The maps of differences hold the metrics that both sides have.
@@ -223,6 +228,7 @@ impl Side {
             runs: runs.runs.len(),
             metrics: values.iter().filter_map(|(&m, values)| Some((m, summary(values)?))).collect(),
             values,
+            cpu_time_s: runs.cpu_time,
         }
     }
 }
@@ -352,6 +358,7 @@ pub(crate) fn example() -> Comparison {
                 .collect()
             })
             .collect(),
+        cpu_time: CpuTime::default(),
     };
     use crate::stats::Statistic;
     let published = |metric: &str, baseline, patched, note: Option<&str>| Published {

@@ -9,6 +9,7 @@
 
 pub mod ablation;
 pub mod compare;
+pub mod cpu_time;
 pub mod difference;
 pub mod fidelity;
 pub mod histogram;
@@ -23,9 +24,11 @@ pub mod stats;
 pub mod steady;
 pub mod table;
 pub mod verdict;
+pub mod why;
 
 pub use ablation::Ablated;
 pub use compare::{Comparison, Recipe, Runs};
+pub use cpu_time::{CpuTime, PARTS, Part};
 pub use fidelity::Fidelity;
 pub use histogram::LatencyHistogram;
 pub use published::Published;

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use super::{Page, escape};
 use crate::ablation::{self, Ablated};
-use crate::compare::{Comparison, Recipe, Variant};
+use crate::compare::{Comparison, Recipe, Side, Variant};
 use crate::registry::Metric;
 use crate::stats::{Statistic, Summary, Verdict};
 use crate::table;
 use crate::verdict;
+use crate::why;
 
 /// Width of the drawing area of a bar chart, in SVG units.
 const BAR_AREA: f64 = 460.0;
@@ -45,6 +46,9 @@ fn section(out: &mut String, comparison: &Comparison) {
         chart(out, comparison, metric);
     }
     metrics_table(out, comparison);
+    for variant in &comparison.variants {
+        why_differs(out, &comparison.baseline, variant);
+    }
     _ = writeln!(out, "<pre>{}</pre>", escape(&verdict::legend(comparison)));
     if !comparison.published.is_empty() {
         published_table(out, comparison);
@@ -110,6 +114,50 @@ fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
         );
     }
     out.push_str("</svg>\n");
+}
+
+/// The difference in CPU time by part: a chart with a bar to the left for what became less, and a table.
+fn why_differs(out: &mut String, base: &Side, variant: &Variant) {
+    let (unit, rows) = why::rows(base, &variant.side);
+    let longest = rows.iter().map(|row| (row.variant - row.base).abs()).fold(0.0, f64::max);
+    let scale = if longest > 0.0 { BAR_AREA / 2.0 / longest } else { 0.0 };
+    let (width, height, zero) = (BAR_AREA + 400.0, BAR_STEP * rows.len() as f64, 200.0 + BAR_AREA / 2.0);
+    _ = writeln!(
+        out,
+        "<h2>Why {} differs from {}</h2>\n<p class=\"plain\">{unit}, of all CPUs, idle ones too</p>",
+        escape(&variant.side.label),
+        escape(&base.label)
+    );
+    _ = writeln!(out, "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
+    for (i, row) in rows.iter().enumerate() {
+        let (top, difference) = (BAR_STEP * i as f64 + 4.0, row.variant - row.base);
+        let middle = top + BAR_HEIGHT / 2.0 + 4.0;
+        let share = row.share_pct.map_or(String::new(), |share| format!("{share:.1} %"));
+        _ = writeln!(
+            out,
+            "<text x=\"190\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>\n\
+             <rect x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{BAR_HEIGHT}\"/>\n\
+             <text x=\"{:.1}\" y=\"{middle:.1}\">{difference:+.4} {share}</text>",
+            row.part.name(),
+            zero + (difference * scale).min(0.0),
+            difference.abs() * scale,
+            zero + BAR_AREA / 2.0 + 8.0,
+        );
+    }
+    out.push_str("</svg>\n<table>\n");
+    _ = writeln!(out, "<tr><th>part</th><th>before</th><th>after</th><th>share</th><th>what it is</th></tr>");
+    for row in &rows {
+        let share = row.share_pct.map_or("-".into(), |share| format!("{share:.1} %"));
+        _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{:.4}</td><td>{:.4}</td><td>{share}</td><td class=\"text\">{}</td></tr>",
+            row.part.name(),
+            row.base,
+            row.variant,
+            escape(row.part.meaning()),
+        );
+    }
+    out.push_str("</table>\n");
 }
 
 fn heading(metric: Metric) -> String {

@@ -1,0 +1,194 @@
+//! Where each CPU's time goes: every ns of every CPU is in exactly one part.
+//!
+//! What a CPU is charged goes on its bill, under a part. It is due when the CPU begins to do it, and settled when that
+//! is over: stalls took what was charged, and all work together took the rest of the time, longer if a sibling had a
+//! share of the core.
+
+use coreward_metrics::{CpuTime, PARTS, Part};
+
+/// Charges by part, in ns.
+#[derive(Clone, Debug, Default)]
+struct Charges {
+    stalls: [u64; PARTS],
+    work: [u64; PARTS],
+    /// The parts that may not be 0, one bit each.
+    parts: u32,
+}
+
+const _: () = assert!(PARTS <= 32);
+
+impl Charges {
+    fn clear(&mut self) {
+        for part in bits(self.parts) {
+            self.stalls[part] = 0;
+            self.work[part] = 0;
+        }
+        self.parts = 0;
+    }
+}
+
+/// What a CPU was charged.
+#[derive(Clone, Debug)]
+pub(crate) struct Bill {
+    /// The time until which its time is in the ledger.
+    since: u64,
+    /// What it has not begun to do.
+    pending: Charges,
+    due: Charges,
+}
+
+impl Bill {
+    pub(crate) fn new(since: u64) -> Self {
+        Bill { since, pending: Charges::default(), due: Charges::default() }
+    }
+
+    #[inline]
+    pub(crate) fn stall(&mut self, part: Part, ns: u64) {
+        self.pending.stalls[part as usize] += ns;
+        self.pending.parts |= 1 << part as u32;
+    }
+
+    #[inline]
+    pub(crate) fn work(&mut self, part: Part, ns: u64) {
+        self.pending.work[part as usize] += ns;
+        self.pending.parts |= 1 << part as u32;
+    }
+
+    /// The CPU begins to do what it was charged.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        for part in bits(self.pending.parts) {
+            self.due.stalls[part] += self.pending.stalls[part];
+            self.due.work[part] += self.pending.work[part];
+        }
+        self.due.parts |= self.pending.parts;
+        self.pending.clear();
+    }
+
+    /// The time until `now` was spent on what was due; what was due beyond it is not done.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: u64, spent: &mut [u64; PARTS]) {
+        self.spend(now, spent);
+        self.due.clear();
+    }
+
+    /// The time until `now` was spent on what is due, and the CPU goes on.
+    pub(crate) fn spend(&mut self, now: u64, spent: &mut [u64; PARTS]) {
+        let mut left = now - self.since;
+        self.since = now;
+        let due = &mut self.due;
+        for part in bits(due.parts) {
+            let ns = due.stalls[part].min(left);
+            due.stalls[part] -= ns;
+            spent[part] += ns;
+            left -= ns;
+        }
+        let time = left;
+        let work: u64 = bits(due.parts).map(|part| due.work[part]).sum();
+        for part in bits(due.parts) {
+            let ns = match work == time {
+                true => due.work[part],
+                false => (u128::from(time) * u128::from(due.work[part]) / u128::from(work.max(1))) as u64,
+            };
+            spent[part] += ns;
+            left -= ns;
+        }
+        // the rest of the divisions, or a segment that was settled in its middle
+        spent[Part::Task as usize] += left;
+    }
+
+    /// The CPU was idle until `now`.
+    pub(crate) fn idle(&mut self, now: u64, spent: &mut [u64; PARTS]) {
+        spent[Part::Idle as usize] += now - self.since;
+        self.since = now;
+    }
+}
+
+fn bits(mut parts: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let part = parts.trailing_zeros();
+        parts &= parts.wrapping_sub(1);
+        (part < 32).then_some(part as usize)
+    })
+}
+
+/// The parts of a run of `total_ns`, over all CPUs, of which `waiting_ns` of the idle time were idle while tasks waited.
+/// Extrapolated numbers are rounded, for which the tasks' own part makes up.
+pub(crate) fn cpu_time(spent: &[u64; PARTS], waiting_ns: u64, total_ns: u64) -> CpuTime {
+    let mut ns = *spent;
+    let idle = ns[Part::Idle as usize];
+    ns[Part::IdleWaiting as usize] = waiting_ns.min(idle);
+    ns[Part::Idle as usize] = idle - ns[Part::IdleWaiting as usize];
+    let sum: u64 = ns.iter().sum();
+    let task = &mut ns[Part::Task as usize];
+    *task = (*task + total_ns).saturating_sub(sum);
+    CpuTime::new(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(bill: &mut Bill, now: u64) -> [u64; PARTS] {
+        let mut spent = [0; PARTS];
+        bill.begin();
+        bill.settle(now, &mut spent);
+        spent
+    }
+
+    #[test]
+    fn stalls_take_what_was_charged_and_work_is_stretched() {
+        let mut bill = Bill::new(100);
+        bill.stall(Part::Refill, 30);
+        bill.work(Part::Task, 20);
+        bill.work(Part::Switch, 10);
+        // 30 ns of work took 60 ns beside a busy sibling
+        let spent = settled(&mut bill, 190);
+        assert_eq!([Part::Refill, Part::Task, Part::Switch].map(|p| spent[p as usize]), [30, 40, 20]);
+        assert_eq!(settled(&mut bill, 190), [0; PARTS], "it was settled");
+    }
+
+    #[test]
+    fn what_was_not_done_is_not_counted() {
+        let mut bill = Bill::new(0);
+        bill.stall(Part::Spin, 1_000_000_000);
+        let spent = settled(&mut bill, 70);
+        assert_eq!(spent[Part::Spin as usize], 70);
+        assert_eq!(spent.iter().sum::<u64>(), 70);
+    }
+
+    #[test]
+    fn what_has_not_begun_is_not_due() {
+        let mut bill = Bill::new(0);
+        bill.work(Part::Interrupt, 10);
+        bill.begin();
+        bill.work(Part::Switch, 10);
+        let mut spent = [0; PARTS];
+        bill.settle(10, &mut spent);
+        assert_eq!([spent[Part::Interrupt as usize], spent[Part::Switch as usize]], [10, 0]);
+        assert_eq!(settled(&mut bill, 20)[Part::Switch as usize], 10);
+    }
+
+    #[test]
+    fn a_bill_can_be_paid_in_two_parts() {
+        let mut bill = Bill::new(0);
+        bill.stall(Part::Refill, 30);
+        bill.work(Part::Queue, 20);
+        let mut spent = [0; PARTS];
+        bill.begin();
+        bill.spend(10, &mut spent);
+        assert_eq!(spent[Part::Refill as usize], 10);
+        bill.settle(50, &mut spent);
+        assert_eq!([spent[Part::Refill as usize], spent[Part::Queue as usize]], [30, 20]);
+    }
+
+    #[test]
+    fn the_tasks_own_part_makes_up_for_rounding() {
+        let mut spent = [0; PARTS];
+        spent[Part::Task as usize] = 101;
+        spent[Part::Idle as usize] = 50;
+        let time = cpu_time(&spent, 20, 150);
+        assert_eq!([Part::Task, Part::IdleWaiting, Part::Idle].map(|p| time.ns(p)), [100, 20, 30]);
+        assert_eq!(time.total_ns(), 150);
+    }
+}
