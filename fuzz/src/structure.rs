@@ -102,8 +102,10 @@ pub fn case(u: &mut Unstructured) -> Result<Case> {
             events.push(format!("{ms}ms {kind} {cpus}"));
         }
     }
-    for _ in 0..u.int_in_range(0..=6)? / 2 {
-        events.push(group_event(u, &workload)?);
+    if u.ratio(1, 3)? {
+        for _ in 0..u.int_in_range(1..=4)? {
+            events.push(group_event(u, &workload)?);
+        }
     }
     let experiment = experiment(u, profile, &changes)?;
     Ok(Case {
@@ -242,16 +244,17 @@ fn command(u: &mut Unstructured) -> Result<String> {
 /// An rt-app file of one second.
 fn rt_app_file(u: &mut Unstructured, nr_cpus: usize) -> Result<String> {
     let tasks = u.int_in_range(1..=6)?;
+    let grouped = u.ratio(1, 3)?;
     let mut text = String::from("{\"global\": {\"duration\": 1}, \"tasks\": {\n");
     for task in 0..tasks {
         let comma = if task + 1 < tasks { "," } else { "" };
-        let _ = writeln!(text, " \"t{task}\": {{ {} }}{comma}", rt_app_task(u, nr_cpus)?);
+        let _ = writeln!(text, " \"t{task}\": {{ {} }}{comma}", rt_app_task(u, nr_cpus, grouped)?);
     }
     text += "}}\n";
     Ok(text)
 }
 
-fn rt_app_task(u: &mut Unstructured, nr_cpus: usize) -> Result<String> {
+fn rt_app_task(u: &mut Unstructured, nr_cpus: usize, grouped: bool) -> Result<String> {
     let mut keys = vec![format!("\"instance\": {}", u.int_in_range(1..=6)?), "\"loop\": -1".to_owned()];
     if u.ratio(1, 4)? {
         keys.push(format!("\"priority\": {}", u.int_in_range(-20..=19)?));
@@ -265,7 +268,7 @@ fn rt_app_task(u: &mut Unstructured, nr_cpus: usize) -> Result<String> {
     if u.ratio(1, 5)? {
         keys.push(format!("\"cpus\": {}", cpu_array(u, nr_cpus)?));
     }
-    if u.ratio(1, 4)? {
+    if grouped && u.arbitrary()? {
         keys.push(format!("\"taskgroup\": \"{}\"", u.choose(&GROUPS)?));
     }
     let phases = u.int_in_range(1..=3)?;
