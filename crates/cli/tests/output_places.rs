@@ -187,6 +187,13 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     assert!(ran.stderr.ends_with("Permission denied (os error 13)\n"), "{}", ran.stderr);
 }
 
+/// A program that heeds all signals, also those that these tests ignore because they run in the background.
+fn heeds_signals() -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal");
+    command
+}
+
 /// A run that does not end by itself, and has its files open.
 fn endless(mut program: Command, dir: &Path) -> Child {
     fs::write(dir.join("old"), "old").unwrap();
@@ -218,7 +225,9 @@ fn end(mut child: Child, name: &str) {
 fn a_signal_leaves_nothing() {
     for signal in ["-INT", "-TERM", "-HUP", "-QUIT", "-KILL"] {
         let dir = directory("a_signal");
-        end(endless(Command::new(env!("CARGO_BIN_EXE_coreward")), &dir), signal);
+        let mut program = heeds_signals();
+        program.arg(env!("CARGO_BIN_EXE_coreward"));
+        end(endless(program, &dir), signal);
         assert_eq!(names(&dir), ["old"], "{signal}");
         assert_eq!(fs::read_to_string(dir.join("old")).unwrap(), "old");
     }
@@ -230,8 +239,8 @@ fn without_proc(ignored: &str) -> Command {
     let script = "mount -t tmpfs none /proc && mkdir /proc/self || exit 1; \
                   echo \"SigIgn:\t000000000000000$0\" > /proc/self/status; \
                   test $0 = 0 || trap '' HUP; exec \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", script, ignored]);
+    let mut command = heeds_signals();
+    command.args(["unshare", "-rm", "sh", "-c", script, ignored]);
     command
 }
 
