@@ -358,7 +358,10 @@ pub(crate) fn example() -> Comparison {
                 .collect()
             })
             .collect(),
-        cpu_time: CpuTime::default(),
+        cpu_time: CpuTime::new(std::array::from_fn(|part| match part {
+            0 => values.iter().map(|(runtime, ..)| (runtime * 1e9) as u64).sum(),
+            _ => 0,
+        })),
     };
     use crate::stats::Statistic;
     let published = |metric: &str, baseline, patched, note: Option<&str>| Published {
@@ -420,6 +423,7 @@ mod tests {
                 "runs": 2,
                 "metrics": {"runtime_s": summary},
                 "values": {"runtime_s": [min, min + 1.0]},
+                "cpu_time_s": CpuTime::default(),
             })
         };
         let p = variant.p_value[&Metric::runtime_s];

@@ -296,7 +296,7 @@ mod tests {
         comparison.published[0].note = Some(evil.into());
         let page = render(&[comparison], &[]);
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
-        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 22);
+        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 25);
     }
 
     #[test]
