@@ -44,6 +44,7 @@ check:
 	$(MAKE) deny
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
+	python3 scripts/mutants.py --check
 	$(MAKE) -C bpf check
 	cd crates/bindings && $(CARGO) fmt --check
 	cd crates/bindings && $(CARGO) clippy --locked -- -D warnings

@@ -26,7 +26,7 @@ TESTS = {
     "queue": ("queue",),
     "wakeup": ("wakeup", "forkexec", "cache_aware"),
     "balance": ("balance",),
-    "track": ("pelt", "process"),
+    "track": ("pelt", "process", "upkeep"),
 }
 
 
@@ -39,6 +39,7 @@ def arguments() -> argparse.Namespace:
         metavar="DIR",
         help="recorded placements and queues: all files KERNEL-MACHINE/LOAD.cwc, as vm/parity keeps them",
     )
+    parser.add_argument("--check", action="store_true", help="only make sure that every change can still be made")
     parsed = parser.parse_args()
     if parsed.captures:
         names = {file.stem for file in parsed.captures.glob(CAPTURES)}
@@ -85,6 +86,13 @@ def report(found: dict[str, int], count: int, with_captures: bool) -> str:
     return f"{count} mutants: {found['tests']} noticed by tests{said}, {found['equivalent']} equivalent, {found['MISSED']} missed"
 
 
+def check_all(policy: Path, mutants: list[dict[str, str]]) -> None:
+    """Makes sure that the policy has the text that each mutant changes."""
+    for mutant in mutants:
+        if mutant["old"] not in (policy / mutant["file"]).read_text(encoding="utf-8"):
+            raise CannotBuild(f"policy/{mutant['file']} has no `{mutant['old']}`, which {TABLE.name} changes")
+
+
 def try_all(parsed: argparse.Namespace, policy: Path, mutants: list[dict[str, str]]) -> int:
     """Makes the changes in a copy of the policy, one after the other."""
     found = dict.fromkeys(("tests", "captures", "figures", "equivalent", "MISSED"), 0)
@@ -98,8 +106,6 @@ def try_all(parsed: argparse.Namespace, policy: Path, mutants: list[dict[str, st
     for mutant in mutants:
         file = policy / mutant["file"]
         text = file.read_text(encoding="utf-8")
-        if mutant["old"] not in text:
-            raise CannotBuild(f"{mutant['file']} has no `{mutant['old']}`")
         file.write_text(text.replace(mutant["old"], mutant["new"], 1), encoding="utf-8")
         folder = mutant["file"].split("/")[0]
         noticed = ["tests"] if notices_in_tests(policy, folder) else []
@@ -124,6 +130,9 @@ def main() -> int:
     """Tries all mutants."""
     parsed = arguments()
     mutants = tomllib.loads(TABLE.read_text(encoding="utf-8"))["mutant"]
+    check_all(ROOT / "policy", mutants)
+    if parsed.check:
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         policy = Path(scratch) / "policy"
         shutil.copytree(ROOT / "policy", policy)
