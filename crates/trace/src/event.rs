@@ -71,6 +71,34 @@ pub enum Handler {
     Other,
 }
 
+/// What a task sleeps on in its system call. A number tells apart objects of one kind; it means nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Channel {
+    /// A futex.
+    Futex(u32),
+    /// The data of a pipe, which a reader waits for.
+    PipeData(u32),
+    /// The space in a pipe, which a writer waits for.
+    PipeSpace(u32),
+    /// A socket.
+    Socket(u32),
+    /// An instance of epoll.
+    Epoll(u32),
+    /// An eventfd or another file that is in no file system.
+    Anonymous(u32),
+    /// Several files at once (`poll`, `select`): the task's own.
+    Poll,
+    /// A child.
+    Child,
+    /// Nothing but a time.
+    Time,
+    /// A file of a file system, or a system call that is none of these.
+    Other,
+}
+
+/// CPUs that a task may run on: bit n of word n / 64, up to CPU 511.
+pub type CpuSet = [u64; 8];
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -121,6 +149,18 @@ pub enum What {
     Migrate {
         /// Thread id.
         pid: i32,
+    },
+    /// The current task is about to sleep on something. The switch away from it follows.
+    WaitsOn {
+        /// What it sleeps on.
+        channel: Channel,
+    },
+    /// A task may run on these CPUs only, from now on or since before the recording; its children inherit that.
+    Allowed {
+        /// Thread id.
+        pid: i32,
+        /// The CPUs.
+        cpus: CpuSet,
     },
     /// An interrupt's handler begins (`irq_handler_entry`, `softirq_entry`, `hrtimer_expire_entry`, `timer_expire_entry`).
     HandlerEntry(Handler),

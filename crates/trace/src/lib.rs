@@ -13,7 +13,7 @@ mod write;
 
 use std::io;
 
-pub use event::{Comm, Event, Handler, Leaving, Task, What};
+pub use event::{Channel, Comm, CpuSet, Event, Handler, Leaving, Task, What};
 pub use order::Reorder;
 pub use recording::Recording;
 pub use text::TextReader;
@@ -49,6 +49,14 @@ pub enum ReadError {
     Line {
         /// Its number, from 1.
         line: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A place of a binary file is not what it should be.
+    #[error("byte {at}: {what}")]
+    Place {
+        /// Its offset.
+        at: u64,
         /// What is wrong.
         what: String,
     },

@@ -32,9 +32,39 @@ const REFUSED: [(&[u8], &str, &str); 8] = [
 /// What an archive of tar has at this place.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
+/// A reader of one format. Its events are nearly in order.
+pub(crate) trait Source {
+    /// The next event; `None` at the end.
+    fn next_event(&mut self) -> Result<Option<Event>, ReadError>;
+    /// Who wrote it; `None` before its first event.
+    fn format(&self) -> Option<Format>;
+    /// The first line that was not understood, and how many there were.
+    fn unknown(&self) -> Option<(u64, u64)>;
+    /// Says what is wrong with the last event.
+    fn refuse(&self, what: String) -> ReadError;
+}
+
+impl<R: BufRead> Source for TextReader<R> {
+    fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
+        self.next_event()
+    }
+
+    fn format(&self) -> Option<Format> {
+        self.format()
+    }
+
+    fn unknown(&self) -> Option<(u64, u64)> {
+        self.unknown()
+    }
+
+    fn refuse(&self, what: String) -> ReadError {
+        ReadError::Line { line: self.line(), what }
+    }
+}
+
 /// The events of a file, in order.
 pub struct Recording {
-    reader: TextReader<Box<dyn BufRead>>,
+    reader: Box<dyn Source>,
     order: Reorder,
     /// The file has ended.
     ended: bool,
@@ -80,7 +110,7 @@ impl Recording {
             });
         }
         let input: Box<dyn BufRead> = Box::new(io::Cursor::new(start).chain(input));
-        Ok(Recording { reader: TextReader::new(input), order: Reorder::default(), ended: false })
+        Ok(Recording { reader: Box::new(TextReader::new(input)), order: Reorder::default(), ended: false })
     }
 
     /// The next event; `None` at the end.
@@ -93,13 +123,12 @@ impl Recording {
                 self.ended = true;
                 break;
             };
-            let late = |ns: u64| ReadError::Line {
-                line: self.reader.line(),
-                what: format!(
-                    "it is {} us older than a line far above: the events are not in order (record with one clock for \
+            let late = |ns: u64| {
+                self.reader.refuse(format!(
+                    "it is {} us older than an event far above: the events are not in order (record with one clock for \
                      all CPUs, like `-C mono`, or sort the lines by time)",
                     ns.div_ceil(1000)
-                ),
+                ))
             };
             if let Some(event) = self.order.push(event).map_err(late)? {
                 return Ok(Some(event));

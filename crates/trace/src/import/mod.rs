@@ -205,7 +205,11 @@ impl Import {
                 self.account(cpu, event.at);
                 self.cpus.leave(cpu);
             }
-            What::Exit { .. } | What::Other | What::Lost { .. } => {}
+            What::Exit { .. }
+            | What::WaitsOn { .. }
+            | What::Allowed { .. }
+            | What::Other
+            | What::Lost { .. } => {}
         }
         if self.steps > MAX_STEPS {
             return Err(ImportError::Large(format!("{MAX_STEPS} steps")));
