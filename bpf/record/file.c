@@ -15,9 +15,9 @@ static void write_bytes(struct capture_file *file, const void *bytes, size_t len
 		file->error = errno ? errno : EIO;
 }
 
-bool capture_file_create(struct capture_file *file, const char *path)
+bool capture_file_create(struct capture_file *file, const char *path, uint64_t magic, uint32_t version)
 {
-	struct capture_header header = { .magic = CAPTURE_MAGIC, .version = CAPTURE_VERSION };
+	struct capture_header header = { .magic = magic, .version = version };
 
 	memset(file, 0, sizeof(*file));
 	file->path = path;
@@ -44,17 +44,8 @@ void capture_file_frame(struct capture_file *file, uint32_t type, const void *pa
 		file->frames[type]++;
 }
 
-bool capture_file_finish(struct capture_file *file, uint64_t lost)
+bool capture_file_finish(struct capture_file *file)
 {
-	struct capture_end end = {
-		.placements = file->frames[CAPTURE_PLACEMENT],
-		.balances = file->frames[CAPTURE_BALANCE],
-		.queues = file->frames[CAPTURE_QUEUE],
-		.lost = lost,
-		.steps = file->frames[CAPTURE_STEP],
-	};
-
-	capture_file_frame(file, CAPTURE_END, &end, end.steps ? sizeof(end) : offsetof(struct capture_end, steps));
 	if (fclose(file->stream) && !file->error)
 		file->error = errno;
 	file->stream = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Writing a capture: frames with checksums. The file gets its name only when it is complete. */
+/* Writing a recording: frames with checksums. The file gets its name only when it is complete. */
 #ifndef CAPTURE_FILE_H
 #define CAPTURE_FILE_H
 
@@ -16,10 +16,10 @@ struct capture_file {
 	int error; /* errno of the first write that failed, 0 if none did */
 };
 
-bool capture_file_create(struct capture_file *file, const char *path);
+bool capture_file_create(struct capture_file *file, const char *path, uint64_t magic, uint32_t version);
 void capture_file_frame(struct capture_file *file, uint32_t type, const void *payload, size_t length);
-/* Adds the last frame and gives the file its name. On failure, nothing new appears under that name. */
-bool capture_file_finish(struct capture_file *file, uint64_t lost);
+/* Gives the file its name. On failure, nothing new appears under that name. */
+bool capture_file_finish(struct capture_file *file);
 void capture_file_abandon(struct capture_file *file);
 
 #endif

@@ -25,8 +25,7 @@ static void read_line(const char *path, char *line, size_t size)
 		fclose(file);
 }
 
-/* Adds the CPUs of a list such as 0-3,8 to the set. */
-static void parse_cpu_list(const char *list, u64 *set)
+void parse_cpu_list(const char *list, u64 *set)
 {
 	while (*list) {
 		char *end;

@@ -12,6 +12,8 @@ static inline u32 mask_words(u32 nr_cpus)
 	return (nr_cpus + 63) / 64;
 }
 
+/* Adds the CPUs of a list such as 0-3,8 to the set. */
+void parse_cpu_list(const char *list, u64 *set);
 u32 possible_cpus(void);
 /* arch_scale_cpu_capacity(); 1024 where all CPUs are alike. */
 u32 cpu_capacity_orig(u32 cpu);

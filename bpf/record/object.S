@@ -15,4 +15,11 @@ capture_linux_5_10_object:
 	.incbin CAPTURE_LINUX_5_10_OBJECT
 capture_linux_5_10_object_end:
 	.byte 0
+	.balign 8
+	.global workload_bpf_object
+	.global workload_bpf_object_end
+workload_bpf_object:
+	.incbin WORKLOAD_BPF_OBJECT
+workload_bpf_object_end:
+	.byte 0
 	.section .note.GNU-stack, "", %progbits

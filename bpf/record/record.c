@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * coreward-record: runs a command and writes to a capture file what the kernel's fair
- * class decided while it ran, with the state that each decision was based on.
+ * class decided while it ran, with the state that each decision was based on; or records
+ * a workload (workload.c).
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +20,11 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "common.h"
 #include "file.h"
 #include "host.h"
 #include "require.h"
-
-/*
- * The exit status, as with `env` and `timeout`: 127 if the command does not exist, 2 if
- * recording failed, 3 if the file ends before the command did.
- */
-enum { EXIT_UNUSABLE = 2, EXIT_CUT_SHORT = 3, EXIT_NOT_FOUND = 127 };
+#include "workload-host.h"
 
 extern const char capture_bpf_object[], capture_bpf_object_end[];
 extern const char capture_linux_5_10_object[], capture_linux_5_10_object_end[];
@@ -37,12 +34,17 @@ struct options {
 	unsigned long buffer_mib;
 	unsigned long limit; /* placements or steps, 0: no limit */
 	bool queue; /* record steps, not placements and balances */
+	bool workload; /* record what tasks do; the remaining ones are of that alone */
+	bool tracepoints;
+	unsigned long max_mib;
+	double duration;
 	bool check; /* only say whether this kernel can be recorded */
 	char **command;
 };
 
 static const char usage[] =
 	"usage: coreward-record [-o FILE] [--queue] [--buffer MIB] [--limit N] -- COMMAND [ARGUMENT]...\n"
+	"       coreward-record --workload [-o FILE] [--duration S] [--max-size MIB] [--tracepoints] [-- COMMAND [ARGUMENT]...]\n"
 	"       coreward-record --check\n"
 	"\n"
 	"Runs COMMAND and records where the fair class places tasks and which groups it\n"
@@ -57,6 +59,12 @@ static const char usage[] =
 	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
 	"  --limit N          stop recording, not the command, after N decisions; with --queue\n"
 	"                     they are spread over two seconds at least (default: none)\n"
+	"  --workload         record what all tasks do instead: who runs when, who wakes whom, what\n"
+	"                     they sleep on (default file workload.cwr)\n"
+	"  --duration S       stop recording, not the command, after S seconds (default: none);\n"
+	"                     a workload needs no command then\n"
+	"  --max-size MIB     stop recording a workload when the file has this size (default 1024)\n"
+	"  --tracepoints      record a workload without BPF, as the text of tracepoints\n"
 	"  --check            say whether this kernel can be recorded, as far as can be told\n"
 	"                     without loading programs, and exit\n";
 
@@ -64,23 +72,6 @@ static const char usage[] =
 #define INSTEAD                                                                                  \
 	"`coreward shadow` watches placements on kernels from 6.9 on that have BTF, and vm/parity " \
 	"records Debian's kernels in guests"
-
-static bool quiet_libbpf = true;
-/* The last warning that says what is wrong, without the end of its line. */
-static char libbpf_warning[256];
-
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
-{
-	va_list arguments;
-
-	fflush(stdout);
-	fputs("coreward-record: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	exit(EXIT_UNUSABLE);
-}
 
 static unsigned long parse_number(const char *name, const char *text, unsigned long least,
 				  unsigned long most)
@@ -95,14 +86,26 @@ static unsigned long parse_number(const char *name, const char *text, unsigned l
 	return value;
 }
 
+static double parse_seconds(const char *name, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (*end || end == text || !(value >= 0.001 && value <= 86400))
+		fail("%s: `%s` is not a number of seconds from 0.001 to 86400", name, text);
+	return value;
+}
+
 static struct options parse_options(int argc, char **argv)
 {
-	struct options options = { .output = "decisions.cwc", .buffer_mib = 64 };
+	struct options options = { .buffer_mib = 64, .max_mib = 1024 };
 	static const struct option known[] = {
 		{ "output", required_argument, NULL, 'o' }, { "buffer", required_argument, NULL, 'b' },
 		{ "limit", required_argument, NULL, 'l' },  { "help", no_argument, NULL, 'h' },
 		{ "queue", no_argument, NULL, 'q' },	    { "verbose", no_argument, NULL, 'v' },
-		{ "check", no_argument, NULL, 'c' },	    { 0 },
+		{ "check", no_argument, NULL, 'c' },	    { "workload", no_argument, NULL, 'w' },
+		{ "duration", required_argument, NULL, 'd' }, { "max-size", required_argument, NULL, 'm' },
+		{ "tracepoints", no_argument, NULL, 't' },  { 0 },
 	};
 	int option;
 
@@ -122,6 +125,18 @@ static struct options parse_options(int argc, char **argv)
 		case 'q':
 			options.queue = true;
 			break;
+		case 'w':
+			options.workload = true;
+			break;
+		case 'd':
+			options.duration = parse_seconds("--duration", optarg);
+			break;
+		case 'm':
+			options.max_mib = parse_number("--max-size", optarg, 1, 1 << 20);
+			break;
+		case 't':
+			options.tracepoints = true;
+			break;
 		case 'c':
 			options.check = true;
 			break;
@@ -136,38 +151,14 @@ static struct options parse_options(int argc, char **argv)
 			exit(EXIT_UNUSABLE);
 		}
 	}
-	if (optind == argc && !options.check)
+	if (optind == argc && !options.check && !options.duration)
 		fail("no command given; see coreward-record --help");
+	if (!options.workload && (options.duration || options.tracepoints))
+		fail("--duration and --tracepoints go with --workload");
+	if (!options.output)
+		options.output = options.workload ? "workload.cwr" : "decisions.cwc";
 	options.command = argv + optind;
 	return options;
-}
-
-static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-	char line[sizeof(libbpf_warning)];
-	va_list copy;
-
-	va_copy(copy, arguments);
-	vsnprintf(line, sizeof(line), format, copy);
-	va_end(copy);
-	/* the last warning of all says only that loading failed */
-	if (level == LIBBPF_WARN && !strstr(line, "failed to load object"))
-		snprintf(libbpf_warning, sizeof(libbpf_warning), "%.*s", (int)strcspn(line, "\n"), line);
-	return quiet_libbpf || level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, arguments);
-}
-
-/* The map behind a section of global variables. */
-static struct bpf_map *section(struct bpf_object *object, const char *suffix)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, object) {
-		const char *dot = strchr(bpf_map__name(map), '.');
-
-		if (dot && !strcmp(dot, suffix))
-			return map;
-	}
-	fail("the BPF object has no section %s", suffix);
 }
 
 /* The variables that are shared with the loaded programs. */
@@ -404,29 +395,6 @@ static void write_domains(struct bpf_object *object, struct ring_buffer *ring, u
 	}
 }
 
-static pid_t child;
-
-static void pass_on(int signal)
-{
-	kill(child, signal);
-}
-
-static void start(char **command)
-{
-	child = fork();
-	if (child < 0)
-		fail("cannot start a process: %s", strerror(errno));
-	if (child) {
-		/* the command decides what an interrupt means; what was recorded until then is kept */
-		signal(SIGINT, SIG_IGN);
-		signal(SIGTERM, pass_on);
-		return;
-	}
-	execvp(command[0], command);
-	fprintf(stderr, "coreward-record: %s: %s\n", command[0], strerror(errno));
-	_exit(EXIT_NOT_FOUND);
-}
-
 /* Runs the command while draining the records; returns its wait status. */
 static int run(char **command, struct ring_buffer *ring, const struct drain *drain)
 {
@@ -472,6 +440,19 @@ static void count_in_domains(void)
 
 static struct capture_file file;
 
+static void write_end(u64 lost)
+{
+	struct capture_end end = {
+		.placements = file.frames[CAPTURE_PLACEMENT],
+		.balances = file.frames[CAPTURE_BALANCE],
+		.queues = file.frames[CAPTURE_QUEUE],
+		.lost = lost,
+		.steps = file.frames[CAPTURE_STEP],
+	};
+
+	capture_file_frame(&file, CAPTURE_END, &end, end.steps ? sizeof(end) : offsetof(struct capture_end, steps));
+}
+
 /* Leaves no incomplete file behind. */
 static void abandon_file(void)
 {
@@ -489,6 +470,15 @@ int main(int argc, char **argv)
 	u64 lost;
 	int status;
 
+	if (options.workload)
+		return record_workload(&(struct work_options){
+			.output = options.output,
+			.buffer_mib = options.buffer_mib,
+			.max_mib = options.max_mib,
+			.duration = options.duration,
+			.tracepoints = options.tracepoints,
+			.command = options.command,
+		});
 	missing = missing_requirement(KERNEL_BTF, KALLSYMS);
 	if (missing)
 		fail("this kernel cannot be recorded: %s; " INSTEAD, missing);
@@ -497,7 +487,7 @@ int main(int argc, char **argv)
 	if (!nr_cpus || nr_cpus > max_cpus())
 		fail("this machine has %u CPUs; at most %u can be recorded", nr_cpus, max_cpus());
 	object = load(&options, nr_cpus);
-	if (!capture_file_create(&file, options.output))
+	if (!capture_file_create(&file, options.output, CAPTURE_MAGIC, CAPTURE_VERSION))
 		fail("%s: %s", options.output, strerror(errno));
 	atexit(abandon_file);
 	drain = (struct drain){
@@ -519,7 +509,8 @@ int main(int argc, char **argv)
 	drain.control->recording = 0;
 	ring_buffer__consume(ring);
 	lost = drain.control->lost;
-	if (!capture_file_finish(&file, lost))
+	write_end(lost);
+	if (!capture_file_finish(&file))
 		fail("%s: %s", options.output, strerror(file.error));
 	fprintf(stderr, "coreward-record: %s: %llu placements, %llu balances, %llu steps, %llu lost\n",
 		options.output, (unsigned long long)file.frames[CAPTURE_PLACEMENT],

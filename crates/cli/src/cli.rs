@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Compare recorded decisions of a kernel with the policy's
     Parity(Parity),
-    /// Run a command and record what the kernel decides while it runs
+    /// Run a command and record what the kernel decides while it runs, or what all tasks do
     Record(Record),
     /// Make a workload of a recording of the scheduler: who ran how long, who woke whom
     Import(Import),
@@ -242,9 +242,9 @@ pub(crate) struct Simulated {
     pub(crate) time_limit: u64,
 }
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Import {
-    /// A recording: the text of trace-cmd report, of /sys/kernel/tracing/trace or of perf script, which may be
+    /// A recording: a file of coreward record --workload, or the text of trace-cmd report, of /sys/kernel/tracing/trace or of perf script, which may be
     /// compressed by gzip (see docs/import.md)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -292,6 +292,12 @@ fn recorded_path(text: &str) -> Result<PathBuf, String> {
         true => Ok(text.into()),
         false => Err(format!("allowed are names that end with {} and have no blanks", recorded::ENDING)),
     }
+}
+
+/// How long a recording may take, in s.
+fn seconds_of_recording(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=86400.0).contains(seconds));
+    seconds.ok_or_else(|| "allowed are 0.001 to 86400".into())
 }
 
 /// Seconds as ns.
@@ -618,16 +624,35 @@ pub(crate) struct Record {
     /// Record the changes of each CPU's queue instead: picks, preemptions, ends of turns [default: no]
     #[arg(long, conflicts_with = "decisions")]
     pub(crate) queue: bool,
-    /// The file to write
-    #[arg(short, long, value_name = "FILE", default_value = "decisions.cwc")]
-    pub(crate) output: PathBuf,
+    /// Record what all tasks of the machine do instead: how long each runs, who wakes whom, what they sleep on; for
+    /// coreward import [default: no]
+    #[arg(long, conflicts_with_all = ["decisions", "queue", "limit"])]
+    pub(crate) workload: bool,
+    /// The file to write. A workload whose file ends in .cww is imported at once, and its recording is not kept
+    /// [default: decisions.cwc or workload.cwr]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Size of the ring buffer in MiB, a power of two
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = within(1u32..=1024))]
     pub(crate) buffer: u32,
     /// Stop recording, but not the command, after this many decisions [default: no limit]
     #[arg(long, value_name = "N", value_parser = within(1u64..=u64::MAX))]
     pub(crate) limit: Option<u64>,
+    /// Stop recording a workload, but not the command, after this many seconds, 0.001 to 86400. No command is needed then
+    /// [default: until the command ends]
+    #[arg(long, value_name = "SECONDS", requires = "workload", value_parser = seconds_of_recording)]
+    pub(crate) duration: Option<f64>,
+    /// Stop recording a workload when its file has so many MiB
+    #[arg(long, value_name = "MIB", requires = "workload", default_value_t = 1024, value_parser = within(1u32..=1 << 20))]
+    pub(crate) max_size: u32,
+    /// Record a workload without BPF, as the text of tracepoints, which say less [default: only if the kernel refuses BPF]
+    #[arg(long, requires = "workload")]
+    pub(crate) tracepoints: bool,
+    /// With a file that ends in .cww: this machine, as coreward calibrate describes it, for the import
+    /// [default: CPUs of capacity 1024 with the default costs]
+    #[arg(long, value_name = "M", requires = "workload")]
+    pub(crate) machine: Option<String>,
     /// The command to run, with its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "duration", value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

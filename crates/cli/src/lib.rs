@@ -88,7 +88,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Calibrate(args) => calibrate::run(&args, out),
         Command::Parity(args) => parity::run(&args, out),
         Command::Validate(args) => validate::run(&args, out),
-        Command::Record(args) => record::run(&args),
+        Command::Record(args) => record::run(&args, out),
         Command::Import(args) => import::run(&args, out),
         Command::Policy(command) => own_policy::run(&command, out),
         Command::Live(_) | Command::Shadow(_) | Command::Top(_) | Command::Get(_) | Command::Set(_) => {

@@ -1,16 +1,34 @@
 //! `coreward record`: starts the recorder, which is a separate program because it needs libbpf.
 
-use anyhow::{Result, bail};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 
-use crate::{cli, sibling};
+use anyhow::{Context, Result, bail};
+use coreward_workload::recorded;
 
-/// Becomes the recorder, whose exit status is that of the command.
-pub(crate) fn run(args: &cli::Record) -> Result<()> {
-    if !args.decisions && !args.queue {
-        bail!("record what? --decisions or --queue");
+use crate::{cli, import, sibling};
+
+/// Becomes the recorder, whose exit status is that of the command; or runs it, and imports what it recorded.
+pub(crate) fn run(args: &cli::Record, out: &mut dyn Write) -> Result<()> {
+    if !args.decisions && !args.queue && !args.workload {
+        bail!("record what? --decisions, --queue or --workload");
     }
+    let default = if args.workload { "workload.cwr" } else { "decisions.cwc" };
+    let output = args.output.clone().unwrap_or_else(|| default.into());
+    let imports = args.workload && output.to_string_lossy().ends_with(recorded::ENDING);
+    if imports {
+        return record_and_import(args, &output, out);
+    }
+    if args.machine.is_some() {
+        bail!("--machine: it is of the import, so the name of --output has to end in {}", recorded::ENDING);
+    }
+    Err(sibling::exec(recorder(args, &output)?))
+}
+
+fn recorder(args: &cli::Record, output: &Path) -> Result<std::process::Command> {
     let mut command = sibling::command("coreward-record", "`make record`, which needs clang and libbpf")?;
-    command.arg("--output").arg(&args.output);
+    command.arg("--output").arg(output);
     command.arg("--buffer").arg(args.buffer.to_string());
     if args.queue {
         command.arg("--queue");
@@ -18,6 +36,45 @@ pub(crate) fn run(args: &cli::Record) -> Result<()> {
     if let Some(limit) = args.limit {
         command.arg("--limit").arg(limit.to_string());
     }
+    if args.workload {
+        command.arg("--workload").arg("--max-size").arg(args.max_size.to_string());
+    }
+    if let Some(duration) = args.duration {
+        command.arg("--duration").arg(duration.to_string());
+    }
+    if args.tracepoints {
+        command.arg("--tracepoints");
+    }
     command.arg("--").args(&args.command);
-    Err(sibling::exec(command))
+    Ok(command)
+}
+
+/// The recording is written beside the workload, where there has to be room anyway.
+fn record_and_import(args: &cli::Record, output: &Path, out: &mut dyn Write) -> Result<()> {
+    let beside = match output.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let directory = tempfile::Builder::new().prefix(".coreward-").tempdir_in(&beside);
+    let directory = directory.with_context(|| output.display().to_string())?;
+    let recording = directory.path().join("workload.cwr");
+    let status = recorder(args, &recording)?.status().context("cannot run coreward-record")?;
+    if !recording.exists() {
+        bail!("nothing was recorded");
+    }
+    import::run(
+        &cli::Import {
+            file: recording,
+            output: Some(output.to_owned()),
+            machine: args.machine.clone(),
+            ..cli::Import::default()
+        },
+        out,
+    )?;
+    if !status.success() {
+        out.flush()?;
+        drop(directory);
+        std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()));
+    }
+    Ok(())
 }

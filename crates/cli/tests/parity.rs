@@ -190,7 +190,7 @@ fn wrong_files() {
 
 #[test]
 fn record_needs_to_know_what_and_the_recorder() {
-    refused(&["record", "--", "true"], "record what? --decisions or --queue");
+    refused(&["record", "--", "true"], "record what? --decisions, --queue or --workload");
     let missing = std::process::Command::new(env!("CARGO_BIN_EXE_coreward"))
         .args(["record", "--decisions", "--", "true"])
         .env("PATH", "/no/such/directory")
@@ -221,5 +221,65 @@ fn record_hands_its_options_to_the_recorder() {
     assert_eq!(
         String::from_utf8(ran.stdout).unwrap(),
         "--output x.cwc --buffer 64 --limit 5 -- hackbench -g 1\n"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_workload_is_recorded_and_imported_at_once() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = directory("record_workload");
+    let recorder = dir.join("coreward-record");
+    let recorded = "a-1 (1) [000] d..2. 1.000000: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> \
+                    next_comm=swapper/0 next_pid=0 next_prio=120\n\
+                    <idle>-0 (-) [000] d.h2. 1.001000: sched_waking: comm=a pid=1 prio=120 target_cpu=000\n";
+    // what it is called with, and a recording
+    let script =
+        format!("#!/bin/sh\necho \"$@\"\n[ \"$2\" = w.cwr ] || printf '{recorded}' > \"$2\"\nexit 7\n");
+    fs::write(&recorder, script).unwrap();
+    fs::set_permissions(&recorder, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |args: &[&str]| {
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_coreward"))
+            .arg("record")
+            .args(args)
+            .env("PATH", format!("{}:{}", dir.display(), std::env::var("PATH").unwrap()))
+            .current_dir(&dir)
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(7), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    assert_eq!(
+        run(&[
+            "--workload",
+            "-o",
+            "w.cwr",
+            "--duration",
+            "0.5",
+            "--max-size",
+            "7",
+            "--tracepoints",
+            "--",
+            "x",
+            "-y"
+        ]),
+        "--output w.cwr --buffer 64 --workload --max-size 7 --duration 0.5 --tracepoints -- x -y\n"
+    );
+    let said = run(&["--workload", "-o", "w.cww", "--machine", "1c", "--", "x"]);
+    assert!(said.contains("w.cww is written") && said.contains("1 CPUs (1c)"), "{said}");
+    let left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the recording is not kept: {left:?}");
+    refused(&["record", "--workload"], "the following required arguments were not provided: <COMMAND>...");
+    refused(
+        &["record", "--workload", "--duration", "0", "--", "x"],
+        "invalid value '0' for '--duration <SECONDS>': allowed are 0.001 to 86400",
+    );
+    refused(
+        &["record", "--workload", "--machine", "1c", "--", "x"],
+        "--machine: it is of the import, so the name of --output has to end in .cww",
+    );
+    refused(
+        &["record", "--workload", "--queue", "--", "x"],
+        "the argument '--workload' cannot be used with '--queue'",
     );
 }

@@ -3,6 +3,7 @@
 //! [`Recording`] reads a file, whatever its format, and gives its events in order. [`import::Import`] finds out from them what
 //! the tasks did and why: how much they computed, what they waited for, and who woke them.
 
+mod cwr;
 mod event;
 pub mod import;
 mod order;
@@ -26,6 +27,8 @@ pub enum Format {
     Ftrace,
     /// Text of `perf script`.
     PerfScript,
+    /// A file of `coreward record --workload`.
+    Coreward,
 }
 
 impl Format {
@@ -34,6 +37,7 @@ impl Format {
         match self {
             Format::Ftrace => "ftrace text",
             Format::PerfScript => "perf script text",
+            Format::Coreward => "recording of coreward",
         }
     }
 }
@@ -77,4 +81,4 @@ pub enum ReadError {
 }
 
 /// What is read.
-const ALLOWED: &str = "the text of `trace-cmd report`, of /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip";
+const ALLOWED: &str = "a file of `coreward record --workload`, the text of `trace-cmd report`, of /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip";

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
+use crate::cwr::{self, CwrReader};
 use crate::event::Event;
 use crate::order::Reorder;
 use crate::text::TextReader;
@@ -109,8 +110,13 @@ impl Recording {
                 instead: "unpack it, and name a file",
             });
         }
+        let own = start.starts_with(cwr::MAGIC);
         let input: Box<dyn BufRead> = Box::new(io::Cursor::new(start).chain(input));
-        Ok(Recording { reader: Box::new(TextReader::new(input)), order: Reorder::default(), ended: false })
+        let reader: Box<dyn Source> = match own {
+            true => Box::new(CwrReader::new(input)),
+            false => Box::new(TextReader::new(input)),
+        };
+        Ok(Recording { reader, order: Reorder::default(), ended: false })
     }
 
     /// The next event; `None` at the end.

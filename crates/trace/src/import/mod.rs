@@ -272,7 +272,7 @@ impl Import {
         let index = self.tasks.len();
         let records = match parent {
             Some(parent) => self.tasks[parent].left_out == Some(RECORDS),
-            None => matches!(task.comm.bytes(), b"trace-cmd" | b"perf"),
+            None => matches!(task.comm.bytes(), b"trace-cmd" | b"perf" | b"coreward-record"),
         };
         self.tasks.push(Seen {
             comm: task.comm,
@@ -399,7 +399,10 @@ impl Import {
         cpu: usize,
         woken: usize,
     ) -> Result<(Cause, Option<usize>), ImportError> {
-        if let Some(handler) = self.cpus.handler(cpu) {
+        // a packet over the loopback interface comes by a handler, but from a task
+        if event.in_interrupt != Some(false)
+            && let Some(handler) = self.cpus.handler(cpu)
+        {
             return Ok((handler.into(), None));
         }
         if event.in_interrupt == Some(true) || event.pid == 0 {

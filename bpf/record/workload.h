@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Recording a workload: what the BPF programs pass to the recorder, and the numbers that
+ * the file has in common with it. docs/recording.md describes the file.
+ */
+#ifndef CW_WORKLOAD_H
+#define CW_WORKLOAD_H
+
+#include "capture.h"
+
+#ifdef __bpf__
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef short s16;
+#else
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef int16_t s16;
+#endif
+
+#define WORK_MAGIC 0x64726f6365727763ULL /* "cwrecord" */
+#define WORK_VERSION 1
+
+enum work_frame {
+	WORK_HOST = 1,
+	WORK_EVENTS = 2,
+	WORK_END = 3,
+};
+
+enum work_kind {
+	WORK_SWITCH = 1,
+	WORK_WAKING = 2,
+	WORK_WAKEUP_NEW = 3,
+	WORK_FORK = 4,
+	WORK_EXIT = 5,
+	WORK_EXEC = 6,
+	WORK_NAME = 7,
+	WORK_MIGRATE = 8,
+	WORK_ALLOWED = 9,
+	WORK_ENTER = 10,
+	WORK_LEAVE = 11,
+	WORK_LOST = 12,
+	WORK_TASK = 13, /* it was there before */
+};
+
+enum work_leaving { WORK_RUNNABLE, WORK_BLOCKED, WORK_DEAD };
+
+enum work_handler { WORK_TIMER, WORK_NETWORK, WORK_BLOCK, WORK_OTHER };
+
+/* What a task sleeps on. */
+enum work_wait {
+	WORK_WAIT_OTHER,
+	WORK_WAIT_FUTEX,
+	WORK_WAIT_PIPE_DATA,
+	WORK_WAIT_PIPE_SPACE,
+	WORK_WAIT_SOCKET,
+	WORK_WAIT_EPOLL,
+	WORK_WAIT_ANONYMOUS,
+	WORK_WAIT_POLL,
+	WORK_WAIT_CHILD,
+	WORK_WAIT_TIME,
+	/* not in the file: which of these it is depends on the file that the call names */
+	WORK_WAIT_READ,
+	WORK_WAIT_WRITE,
+};
+
+/* One event; WORK_NAME and WORK_ALLOWED have more behind it. */
+struct work_event {
+	u64 at; /* CLOCK_MONOTONIC, ns */
+	u32 pid; /* the current task, or, of a wakeup by a packet on its way, its sender */
+	u32 other; /* next, woken, child, moved, named or allowed task; the handler */
+	u32 id; /* of what the task sleeps on; process of a child */
+	s16 prio; /* of the next, woken or new task */
+	u16 cpu;
+	u8 kind; /* enum work_kind */
+	u8 detail; /* enum work_leaving; 1 if it is in an interrupt */
+	u8 wait; /* enum work_wait */
+	u8 pad[5];
+};
+
+struct work_name {
+	struct work_event event;
+	char comm[16];
+};
+
+struct work_allowed {
+	struct work_event event;
+	u64 cpus[CAPTURE_MASK_WORDS];
+};
+
+/* System calls have lower numbers. */
+#define WORK_SYSCALLS 512
+
+/* Set before loading. */
+struct work_setup {
+	u32 mask_words;
+	u64 online[CAPTURE_MASK_WORDS];
+	u8 waits[WORK_SYSCALLS]; /* enum work_wait of each system call */
+};
+
+struct work_control {
+	u64 recording; /* 1 while events are recorded */
+	u64 lost;
+};
+
+#endif

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Records a workload with and without BPF on this kernel: workload.sh RECORDER. Needs root.
+set -e
+recorder=$1
+[ "$(id -u)" = 0 ] || { echo "workload.sh: not root: nothing is recorded"; exit 0; }
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
+expect() {
+	grep -q "$1" messages || { echo "workload.sh: no \`$1\` in:"; cat messages; exit 1; }
+}
+# the status is that of the command
+status=0
+"$recorder" --workload -o a.cwr -- sh -c 'echo x | cat; exit 5' > /dev/null 2> messages || status=$?
+[ $status = 5 ] || { echo "workload.sh: status $status"; exit 1; }
+expect ' 0 lost'
+status=0
+"$recorder" --workload --tracepoints --duration 0.2 -o b.cwr 2> messages || status=$?
+[ $status = 0 ] || { echo "workload.sh: status $status"; exit 1; }
+expect 'text of tracepoints, 0 events lost'
+zcat b.cwr | grep -q sched_switch: || { echo "workload.sh: no switches in the text"; exit 1; }
+# a file that is full
+status=0
+"$recorder" --workload --max-size 1 -o c.cwr -- sh -c 'i=0; while [ $i -lt 9000 ]; do /bin/true; i=$((i + 1)); done' 2> messages || status=$?
+[ $status = 3 ] || { echo "workload.sh: status $status of a full file"; cat messages; exit 1; }
+expect 'the file reached 1 MiB'
+[ "$(stat -c %s c.cwr)" -lt 1200000 ] || { echo "workload.sh: the file is larger than it may be"; exit 1; }
+# nothing is left of a recording that failed
+"$recorder" --workload -o none/d.cwr -- true 2> messages && exit 1
+expect 'none/d.cwr: No such file'
+[ "$(ls)" = "$(printf 'a.cwr\nb.cwr\nc.cwr\nmessages')" ] || { echo "workload.sh: files are left: $(ls)"; exit 1; }
