@@ -153,8 +153,9 @@ fn wrong_input_is_one_line() {
     let file = text(&file);
     for (args, what) in [
         (&["import", "/no/such"][..], "/no/such: No such file or directory"),
-        (&["import", &trace_dat], "it is a file of trace-cmd"),
-        (&["import", &words], "it is not a recording (allowed: the text of"),
+        (&["import", &trace_dat], "t.dat: byte 12: the file ends before what its headers announce"),
+        (&["import", dir.to_str().unwrap()], "it is a directory without pages of the ring buffer"),
+        (&["import", &words], "it is not a recording (allowed: files of"),
         (&["import", &cut], "cut.txt: line 1: a scheduling event has other fields"),
         (&["import", file, "-o", "w.json"], "allowed are names that end with .cww"),
         (

@@ -334,10 +334,6 @@ impl<R: BufRead> Source for CwrReader<R> {
         self.started.then_some(Format::Coreward)
     }
 
-    fn unknown(&self) -> Option<(u64, u64)> {
-        None
-    }
-
     fn refuse(&self, what: String) -> ReadError {
         ReadError::Place { at: self.at, what }
     }

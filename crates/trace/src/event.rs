@@ -175,6 +175,28 @@ pub enum What {
     Other,
 }
 
+impl What {
+    /// The tracepoint, or what it stands for.
+    pub fn name(&self) -> &'static str {
+        match self {
+            What::Switch { .. } => "sched_switch",
+            What::Waking { .. } => "sched_waking",
+            What::Wakeup { .. } => "sched_wakeup",
+            What::WakeupNew { .. } => "sched_wakeup_new",
+            What::Fork { .. } => "sched_process_fork",
+            What::Exit { .. } => "sched_process_exit",
+            What::Exec { .. } => "sched_process_exec",
+            What::Migrate { .. } => "sched_migrate_task",
+            What::WaitsOn { .. } => "sleep",
+            What::Allowed { .. } => "affinity",
+            What::HandlerEntry(_) => "interrupt entry",
+            What::HandlerExit => "interrupt exit",
+            What::Lost { .. } => "lost",
+            What::Other => "other",
+        }
+    }
+}
+
 /// An event of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {

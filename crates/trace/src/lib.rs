@@ -3,6 +3,7 @@
 //! [`Recording`] reads a file, whatever its format, and gives its events in order. [`import::Import`] finds out from them what
 //! the tasks did and why: how much they computed, what they waited for, and who woke them.
 
+mod binary;
 mod cwr;
 mod event;
 pub mod import;
@@ -29,6 +30,10 @@ pub enum Format {
     PerfScript,
     /// A file of `coreward record --workload`.
     Coreward,
+    /// A file of trace-cmd.
+    TraceDat,
+    /// Pages of the kernel's ring buffer.
+    Pages,
 }
 
 impl Format {
@@ -38,6 +43,8 @@ impl Format {
             Format::Ftrace => "ftrace text",
             Format::PerfScript => "perf script text",
             Format::Coreward => "recording of coreward",
+            Format::TraceDat => "trace.dat",
+            Format::Pages => "ring buffer pages",
         }
     }
 }
@@ -64,6 +71,15 @@ pub enum ReadError {
         /// What is wrong.
         what: String,
     },
+    /// A file of a directory is not what it should be.
+    #[error("{0}: {1}")]
+    Part(String, String),
+    /// A directory without what is needed.
+    #[error(
+        "it is a directory without pages of the ring buffer (needed: formats/SYSTEM/EVENT/format as in \
+         /sys/kernel/tracing/events, and traces/cpuN with what per_cpu/cpuN/trace_pipe_raw gave)"
+    )]
+    Directory,
     /// A format that is known, but not read.
     #[error("it is {what} (allowed: {ALLOWED}): {instead}")]
     Unsupported {
@@ -80,5 +96,12 @@ pub enum ReadError {
     Empty,
 }
 
+impl ReadError {
+    fn byte(at: u64, what: &str) -> ReadError {
+        ReadError::Place { at, what: what.to_owned() }
+    }
+}
+
 /// What is read.
-const ALLOWED: &str = "a file of `coreward record --workload`, the text of `trace-cmd report`, of /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip";
+const ALLOWED: &str = "files of `coreward record --workload` and of trace-cmd, the text of `trace-cmd report`, of \
+     /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip, and directories of pages of the ring buffer";

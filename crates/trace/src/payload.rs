@@ -4,6 +4,7 @@
 //! plugin for the scheduler, shorter (`a:1 [120] CPU:000`). A name may contain any character, so numbers are looked for
 //! from the end.
 
+use crate::binary::softirq;
 use crate::event::{Comm, Handler, Leaving, Task, What};
 
 /// `NET_TX`, `NET_RX`, `BLOCK`, `IRQ_POLL`, `TIMER` and `HRTIMER` of the kernel's list of softirqs.
@@ -24,7 +25,7 @@ pub(crate) fn what(event: &[u8], fields: &[u8]) -> Option<What> {
         b"sched_wakeup" => What::Wakeup { task: woken(fields)? },
         b"sched_wakeup_new" => What::WakeupNew { task: woken(fields)? },
         b"sched_process_fork" => What::Fork {
-            parent: number(after_last(before(fields, b" child_comm=")?, b" pid=")?)?,
+            parent: parent(before(fields, b" child_comm=")?)?,
             child: number(after_last(fields, b" child_pid=")?)?,
             comm: Comm::new(before_last(after(fields, b" child_comm=")?, b" child_pid=")?),
         },
@@ -34,7 +35,10 @@ pub(crate) fn what(event: &[u8], fields: &[u8]) -> Option<What> {
         b"irq_handler_entry" => What::HandlerEntry(Handler::Other),
         b"softirq_entry" => {
             let known = SOFTIRQS.iter().find(|(name, _)| find(fields, name).is_some());
-            What::HandlerEntry(known.map_or(Handler::Other, |(_, handler)| *handler))
+            // `trace-cmd report -R` prints the number alone
+            let alone = fields.strip_prefix(b"vec=").filter(|_| find(fields, b"action=").is_none());
+            let numbered = || alone.and_then(number).map_or(Handler::Other, softirq);
+            What::HandlerEntry(known.map_or_else(numbered, |(_, handler)| *handler))
         }
         b"hrtimer_expire_entry" | b"timer_expire_entry" => What::HandlerEntry(Handler::Timer),
         b"irq_handler_exit" | b"softirq_exit" | b"hrtimer_expire_exit" | b"timer_expire_exit" => {
@@ -42,6 +46,11 @@ pub(crate) fn what(event: &[u8], fields: &[u8]) -> Option<What> {
         }
         _ => What::Other,
     })
+}
+
+/// `comm=a pid=1`, or, by `trace-cmd report -R`, `parent_comm=a parent_pid=1`
+fn parent(fields: &[u8]) -> Option<i32> {
+    number(after_last(fields, b" pid=").or_else(|| after_last(fields, b" parent_pid="))?)
 }
 
 fn switch(fields: &[u8]) -> Option<What> {
@@ -90,10 +99,16 @@ fn leaving(state: &[u8]) -> Option<Leaving> {
         b'R' => Some(Leaving::Runnable),
         b'X' | b'Z' => Some(Leaving::Dead),
         b'A'..=b'Z' | b'a'..=b'z' => Some(Leaving::Blocked),
-        _ => {
-            let bits: i32 = number(state)?;
-            Some(if bits & 0xff == 0 { Leaving::Runnable } else { Leaving::Blocked })
-        }
+        _ => Some(leaving_bits(number(state)?.into())),
+    }
+}
+
+/// The number of `sched_switch`'s `prev_state`: `EXIT_DEAD` and `EXIT_ZOMBIE` are 16 and 32 in all kernels.
+pub(crate) fn leaving_bits(bits: i64) -> Leaving {
+    match bits {
+        _ if bits & 0x30 != 0 => Leaving::Dead,
+        _ if bits & 0xff != 0 => Leaving::Blocked,
+        _ => Leaving::Runnable,
     }
 }
 
@@ -170,6 +185,7 @@ mod tests {
             ("4096", Leaving::Runnable),
             ("1", Leaving::Blocked),
             ("130", Leaving::Blocked),
+            ("32", Leaving::Dead),
         ] {
             assert_eq!(what(b"sched_switch", long(state, " ==>").as_bytes()), wanted(leaving), "{state}");
             assert_eq!(what(b"sched_switch", long(state, "").as_bytes()), wanted(leaving), "{state}");
@@ -198,6 +214,8 @@ mod tests {
         let fork = b"comm=a b pid=5 child_comm=c d child_pid=6";
         let child = What::Fork { parent: 5, child: 6, comm: Comm::new(b"c d") };
         assert_eq!(what(b"sched_process_fork", fork), Some(child));
+        let fork = b"parent_comm=a b parent_pid=5 child_comm=c d child_pid=6";
+        assert_eq!(what(b"sched_process_fork", fork), Some(child));
         let exit = b"comm=a pid=5 prio=120 group_dead=false";
         assert_eq!(what(b"sched_process_exit", exit), Some(What::Exit { pid: 5 }));
         let exec = b"filename=/bin/a pid=6 old_pid=5";
@@ -209,6 +227,7 @@ mod tests {
         assert_eq!(entry("BLOCK"), Some(What::HandlerEntry(Handler::Block)));
         assert_eq!(entry("TIMER"), Some(What::HandlerEntry(Handler::Timer)));
         assert_eq!(entry("RCU"), Some(What::HandlerEntry(Handler::Other)));
+        assert_eq!(what(b"softirq_entry", b"vec=1"), Some(What::HandlerEntry(Handler::Timer)));
         assert_eq!(what(b"print", b"anything"), Some(What::Other));
     }
 

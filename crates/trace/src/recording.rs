@@ -1,11 +1,12 @@
 //! A recording's file.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
+use crate::binary::{self, Bytes};
 use crate::cwr::{self, CwrReader};
 use crate::event::Event;
 use crate::order::Reorder;
@@ -16,8 +17,7 @@ use crate::{Format, ReadError};
 const BUFFER: usize = 256 << 10;
 
 /// Formats by what their files begin with, that are refused, and what to do instead.
-const REFUSED: [(&[u8], &str, &str); 8] = [
-    (b"\x17\x08\x44tracing", "a file of trace-cmd", "`trace-cmd report -R FILE > FILE.txt` makes text of it"),
+const REFUSED: [(&[u8], &str, &str); 7] = [
     (
         b"PERFILE2",
         "a file of perf",
@@ -40,7 +40,9 @@ pub(crate) trait Source {
     /// Who wrote it; `None` before its first event.
     fn format(&self) -> Option<Format>;
     /// The first line that was not understood, and how many there were.
-    fn unknown(&self) -> Option<(u64, u64)>;
+    fn unknown(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// Says what is wrong with the last event.
     fn refuse(&self, what: String) -> ReadError;
 }
@@ -72,32 +74,61 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a file.
+    /// Opens a file, or a directory of pages of the ring buffer.
     ///
     /// # Errors
     /// It cannot be read, or it is of a format that is not.
     pub fn open(path: &Path) -> Result<Recording, ReadError> {
-        Recording::new(coreward_input::open(path)?)
+        if path.is_dir() {
+            return Ok(Recording::with(Box::new(binary::pages(path)?)));
+        }
+        let file = coreward_input::open(path)?;
+        let again = file.try_clone()?;
+        Recording::choose(BufReader::with_capacity(BUFFER, file), || Bytes::of(again))
     }
 
-    fn new(file: File) -> Result<Recording, ReadError> {
-        let mut file = BufReader::with_capacity(BUFFER, file);
-        let compressed = file.fill_buf()?.starts_with(b"\x1f\x8b");
-        let input: Box<dyn BufRead> = match compressed {
-            true => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
-            false => Box::new(file),
-        };
-        Recording::of(input)
-    }
-
-    /// Reads an input that is not compressed.
+    /// Reads what a file had.
     ///
     /// # Errors
     /// As of [`Recording::open`].
-    pub fn of(mut input: Box<dyn BufRead>) -> Result<Recording, ReadError> {
-        let mut start = Vec::new();
-        // what a pipe gives at once may be less than it takes to know the format
-        input.by_ref().take(TAR.0 as u64 + 8).read_to_end(&mut start)?;
+    pub fn of(bytes: Vec<u8>) -> Result<Recording, ReadError> {
+        let bytes: Rc<[u8]> = bytes.into();
+        Recording::choose(io::Cursor::new(bytes.clone()), || Ok(Bytes::Memory(bytes)))
+    }
+
+    /// `whole` is all of the input, of which parts can be read in any order.
+    fn choose(
+        mut input: impl BufRead + 'static,
+        whole: impl FnOnce() -> io::Result<Bytes>,
+    ) -> Result<Recording, ReadError> {
+        if !input.fill_buf()?.starts_with(b"\x1f\x8b") {
+            let start = start(&mut input)?;
+            if start.starts_with(binary::TRACE_DAT) {
+                return Recording::binary(&whole()?);
+            }
+            return Recording::text(start, Box::new(input));
+        }
+        let mut input = MultiGzDecoder::new(input);
+        let start = start(&mut input)?;
+        if start.starts_with(binary::TRACE_DAT) {
+            let mut file = tempfile::tempfile()?;
+            file.write_all(&start)?;
+            io::copy(&mut input, &mut file)?;
+            return Recording::binary(&Bytes::of(file)?);
+        }
+        Recording::text(start, Box::new(BufReader::with_capacity(BUFFER, input)))
+    }
+
+    fn with(reader: Box<dyn Source>) -> Recording {
+        Recording { reader, order: Reorder::default(), ended: false }
+    }
+
+    fn binary(bytes: &Bytes) -> Result<Recording, ReadError> {
+        Ok(Recording::with(Box::new(binary::trace_dat(bytes)?)))
+    }
+
+    /// `start` was read from the input.
+    fn text(start: Vec<u8>, input: Box<dyn BufRead>) -> Result<Recording, ReadError> {
         let refused = REFUSED.iter().find(|(magic, ..)| start.starts_with(magic));
         if let Some((_, what, instead)) =
             refused.filter(|(magic, ..)| *magic != b"\x0a" || is_perfetto(&start))
@@ -107,16 +138,15 @@ impl Recording {
         if start.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) {
             return Err(ReadError::Unsupported {
                 what: "an archive of tar",
-                instead: "unpack it, and name a file",
+                instead: "unpack it, and name a file or a directory of pages",
             });
         }
         let own = start.starts_with(cwr::MAGIC);
         let input: Box<dyn BufRead> = Box::new(io::Cursor::new(start).chain(input));
-        let reader: Box<dyn Source> = match own {
+        Ok(Recording::with(match own {
             true => Box::new(CwrReader::new(input)),
             false => Box::new(TextReader::new(input)),
-        };
-        Ok(Recording { reader, order: Reorder::default(), ended: false })
+        }))
     }
 
     /// The next event; `None` at the end.
@@ -159,6 +189,13 @@ impl Recording {
     }
 }
 
+/// As much of an input as is needed to know its format.
+fn start(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    input.take(TAR.0 as u64 + 8).read_to_end(&mut start)?;
+    Ok(start)
+}
+
 /// A text may begin with an empty line; of a Perfetto trace, a length and a field of a packet follow.
 fn is_perfetto(start: &[u8]) -> bool {
     start.iter().take(64).any(|byte| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t'))
@@ -167,10 +204,9 @@ fn is_perfetto(start: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     fn refusal(start: &[u8]) -> String {
-        match Recording::of(Box::new(io::Cursor::new(start.to_vec()))) {
+        match Recording::of(start.to_vec()) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         }
@@ -180,8 +216,7 @@ mod tests {
     fn formats_that_are_not_read_are_named() {
         let tar: Vec<u8> = [vec![b'a'; 257], b"ustar\0".to_vec()].concat();
         for (start, what) in [
-            (&b"\x17\x08\x44tracing6\0"[..], "trace-cmd report"),
-            (b"PERFILE2....", "perf script"),
+            (&b"PERFILE2...."[..], "perf script"),
             (b"{\"a\": 1}", "JSON"),
             (b"\x0a\x16\x50\x01\xea\x02", "Perfetto"),
             (b"Attaching 6 probes...", "eBPF"),
@@ -195,12 +230,9 @@ mod tests {
     #[test]
     fn a_compressed_file_reads_like_the_text() {
         let text = b"a-1 [000] 1.0: print: x\nb-2 [001] 0.5: print: x\n";
-        let mut file = tempfile::tempfile().unwrap();
-        let mut gzip = flate2::write::GzEncoder::new(&mut file, flate2::Compression::default());
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all(text).unwrap();
-        gzip.finish().unwrap();
-        io::Seek::rewind(&mut file).unwrap();
-        let mut recording = Recording::new(file).unwrap();
+        let mut recording = Recording::of(gzip.finish().unwrap()).unwrap();
         let mut times = Vec::new();
         while let Some(event) = recording.next_event().unwrap() {
             times.push(event.at);

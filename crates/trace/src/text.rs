@@ -93,7 +93,7 @@ impl<R: BufRead> TextReader<R> {
         }
     }
 
-    fn refuse(&self, what: &'static str) -> ReadError {
+    fn refuse(&self, what: &str) -> ReadError {
         ReadError::Line { line: self.line, what: what.to_owned() }
     }
 }

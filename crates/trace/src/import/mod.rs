@@ -163,6 +163,7 @@ impl Import {
             self.options.from_ns = event.at - first;
         }
         self.report.events += 1;
+        *self.report.kinds.entry(event.what.name()).or_default() += 1;
         self.end = self.end.max(event.at);
         if let What::Lost { events } = event.what {
             self.lost = (self.lost.0 + 1, self.lost.1 + events);

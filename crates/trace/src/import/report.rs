@@ -1,5 +1,7 @@
 //! What an import found, and what it could not know.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::cause::Causes;
@@ -15,6 +17,8 @@ pub struct Report {
     pub cpus: usize,
     /// Events.
     pub events: u64,
+    /// Events by their tracepoints.
+    pub kinds: BTreeMap<&'static str, u64>,
     /// Switches of imported tasks: how often one began to run.
     pub switches: u64,
     /// Waits of imported tasks, by what ended them.

@@ -1,5 +1,3 @@
-use std::io::Cursor;
-
 use coreward_machine::Costs;
 use coreward_workload::recorded::{Recorded, Step};
 use coreward_workload::{Op, Role};
@@ -43,7 +41,7 @@ fn ftrace(lines: &str) -> String {
 }
 
 fn imported_with(text: &str, options: Options) -> Result<(Recorded, Report), ImportError> {
-    let mut recording = Recording::of(Box::new(Cursor::new(text.to_owned()))).unwrap();
+    let mut recording = Recording::of(text.as_bytes().to_vec()).unwrap();
     let mut import = Import::new(Options { to_ns: u64::MAX, ..options });
     while let Some(event) = recording.next_event().unwrap() {
         import.event(&event)?;
@@ -264,7 +262,7 @@ fn a_part_of_a_recording_is_a_recording() {
     let part = |from_us: u64, to_us: u64| {
         let mut import =
             Import::new(Options { from_ns: from_us * 1000, to_ns: to_us * 1000, ..options.clone() });
-        let mut recording = Recording::of(Box::new(Cursor::new(text.clone()))).unwrap();
+        let mut recording = Recording::of(text.clone().into_bytes()).unwrap();
         while let Some(event) = recording.next_event().unwrap() {
             if !import.event(&event).unwrap() {
                 break;
@@ -374,7 +372,7 @@ mod any {
             for event in &events {
                 import.event(event).unwrap();
             }
-            let nothing = Recording::of(Box::new(Cursor::new(""))).unwrap();
+            let nothing = Recording::of(Vec::new()).unwrap();
             let Ok((recorded, report)) = import.finish(&nothing) else { return Ok(()) };
             prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
             let waits = |step: &&Step| matches!(step, Step::Await(_));
@@ -392,7 +390,7 @@ mod any {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), text in "(a-1 \\[00[0-3]\\] [d.h]{0,5} [0-9]{1,3}\\.[0-9]{1,9}: (sched_(switch|waking|process_fork): )?[a-z0-9_=:>\\[\\] -]{0,90}\n){0,6}") {
             for bytes in [bytes, text.into_bytes()] {
-                let Ok(mut recording) = Recording::of(Box::new(Cursor::new(bytes))) else { continue };
+                let Ok(mut recording) = Recording::of(bytes) else { continue };
                 let mut import = Import::new(Options { to_ns: u64::MAX, ..Options::default() });
                 while let Ok(Some(event)) = recording.next_event() {
                     if import.event(&event).is_err() {
