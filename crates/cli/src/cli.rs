@@ -244,7 +244,7 @@ pub(crate) struct Simulated {
 
 #[derive(Args, Default)]
 pub(crate) struct Import {
-    /// A recording: a file of coreward record --workload or of trace-cmd, or the text of trace-cmd report, of
+    /// A recording: a file of coreward record --workload, of trace-cmd or of perf, or the text of trace-cmd report, of
     /// /sys/kernel/tracing/trace or of perf script, which may be compressed by gzip; or a directory of pages of the ring
     /// buffer (see docs/import.md)
     #[arg(value_name = "FILE")]

@@ -30,6 +30,8 @@ pub enum Format {
     PerfScript,
     /// A file of `coreward record --workload`.
     Coreward,
+    /// A file of perf.
+    PerfData,
     /// A file of trace-cmd.
     TraceDat,
     /// Pages of the kernel's ring buffer.
@@ -43,6 +45,7 @@ impl Format {
             Format::Ftrace => "ftrace text",
             Format::PerfScript => "perf script text",
             Format::Coreward => "recording of coreward",
+            Format::PerfData => "perf.data",
             Format::TraceDat => "trace.dat",
             Format::Pages => "ring buffer pages",
         }
@@ -103,5 +106,5 @@ impl ReadError {
 }
 
 /// What is read.
-const ALLOWED: &str = "files of `coreward record --workload` and of trace-cmd, the text of `trace-cmd report`, of \
+const ALLOWED: &str = "files of `coreward record --workload`, of trace-cmd and of perf, the text of `trace-cmd report`, of \
      /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip, and directories of pages of the ring buffer";

@@ -17,12 +17,7 @@ use crate::{Format, ReadError};
 const BUFFER: usize = 256 << 10;
 
 /// Formats by what their files begin with, that are refused, and what to do instead.
-const REFUSED: [(&[u8], &str, &str); 7] = [
-    (
-        b"PERFILE2",
-        "a file of perf",
-        "`perf script -F comm,pid,tid,cpu,time,event,trace -i FILE > FILE.txt` makes text of it",
-    ),
+const REFUSED: [(&[u8], &str, &str); 6] = [
     (b"\x28\xb5\x2f\xfd", "compressed by zstd", "`zstd -d` makes text of it"),
     (b"\xfd7zXZ\0", "compressed by xz", "`xz -d` makes text of it"),
     (b"Attaching ", "the text of an eBPF collector", "record with trace-cmd or perf"),
@@ -103,14 +98,14 @@ impl Recording {
     ) -> Result<Recording, ReadError> {
         if !input.fill_buf()?.starts_with(b"\x1f\x8b") {
             let start = start(&mut input)?;
-            if start.starts_with(binary::TRACE_DAT) {
+            if binary::is_binary(&start) {
                 return Recording::binary(&whole()?);
             }
             return Recording::text(start, Box::new(input));
         }
         let mut input = MultiGzDecoder::new(input);
         let start = start(&mut input)?;
-        if start.starts_with(binary::TRACE_DAT) {
+        if binary::is_binary(&start) {
             let mut file = tempfile::tempfile()?;
             file.write_all(&start)?;
             io::copy(&mut input, &mut file)?;
@@ -124,7 +119,7 @@ impl Recording {
     }
 
     fn binary(bytes: &Bytes) -> Result<Recording, ReadError> {
-        Ok(Recording::with(Box::new(binary::trace_dat(bytes)?)))
+        Ok(Recording::with(binary::open(bytes)?))
     }
 
     /// `start` was read from the input.
@@ -216,8 +211,7 @@ mod tests {
     fn formats_that_are_not_read_are_named() {
         let tar: Vec<u8> = [vec![b'a'; 257], b"ustar\0".to_vec()].concat();
         for (start, what) in [
-            (&b"PERFILE2...."[..], "perf script"),
-            (b"{\"a\": 1}", "JSON"),
+            (&b"{\"a\": 1}"[..], "JSON"),
             (b"\x0a\x16\x50\x01\xea\x02", "Perfetto"),
             (b"Attaching 6 probes...", "eBPF"),
             (&tar, "tar"),

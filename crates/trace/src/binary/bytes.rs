@@ -142,7 +142,8 @@ impl Cursor {
         }
     }
 
-    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), ReadError> {
+    /// Reads as many bytes as the buffer has.
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<(), ReadError> {
         let (start, ahead) = &mut self.ahead;
         let held =
             self.at.checked_sub(*start).filter(|skip| skip + buffer.len() as u64 <= ahead.len() as u64);

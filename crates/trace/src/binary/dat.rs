@@ -33,7 +33,8 @@ struct Head {
 
 /// Opens a file that begins with the magic.
 pub(crate) fn open(bytes: &Bytes) -> Result<Merged, ReadError> {
-    let (version, mut cursor, layout) = preamble(bytes)?;
+    let start = Cursor::new(bytes, Order::Little, MAGIC.len() as u64);
+    let (version, mut cursor, layout) = preamble(start)?;
     let (head, buffers) = match version.as_str() {
         "6" => version_6(bytes, &mut cursor, layout)?,
         "7" => version_7(bytes, &mut cursor, layout)?,
@@ -45,9 +46,18 @@ pub(crate) fn open(bytes: &Bytes) -> Result<Merged, ReadError> {
     Merged::new(Format::TraceDat, head.layout, head.formats, head.names, buffers)
 }
 
-/// The part that both versions have, and perf's files, too.
-fn preamble(bytes: &Bytes) -> Result<(String, Cursor, PageLayout), ReadError> {
-    let mut cursor = Cursor::new(bytes, Order::Little, MAGIC.len() as u64);
+/// The descriptions of events that a file of perf has behind the magic, in the form of version 6.
+pub(super) fn described(start: Cursor) -> Result<Formats, ReadError> {
+    let (_, mut cursor, layout) = preamble(start)?;
+    header_info(&mut cursor, layout)?;
+    let mut formats = Formats::new(cursor.order);
+    ftrace_formats(&mut cursor)?;
+    event_formats(&mut cursor, &mut formats)?;
+    Ok(formats)
+}
+
+/// What stands behind the magic in both versions, and in perf's files.
+fn preamble(mut cursor: Cursor) -> Result<(String, Cursor, PageLayout), ReadError> {
     let version = cursor.string()?;
     cursor.order = match cursor.number(1)? {
         0 => Order::Little,
