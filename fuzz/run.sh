@@ -36,12 +36,27 @@ seeds() {
 	esac
 }
 
+# Recordings are kept compressed, which a mutation would only break.
+unpacked() {
+	case $1 in
+	trace_text) names="sched-ftrace.txt sched-report.txt perf-script.txt" ;;
+	trace_dat) names="sched-v6.dat sched-v7-none.dat" ;;
+	perf_data) names="perf.data perf-pipe.data" ;;
+	perfetto) names="sched.pftrace sched-compact.pftrace" ;;
+	*) names= ;;
+	esac
+	for name in $names; do
+		gzip -dc "../crates/trace/tests/data/$name.gz" >"corpus/$1/$name"
+	done
+}
+
 targets=$(cargo fuzz list --fuzz-dir .)
 share=$((seconds / $(echo "$targets" | wc -w)))
 [ "$share" -gt 0 ] || share=1
 for target in $targets; do
 	echo "fuzz: $target, $share s"
 	mkdir -p "corpus/$target"
+	unpacked "$target"
 	dict=
 	[ ! -f "dictionaries/$target.dict" ] || dict="-dict=dictionaries/$target.dict"
 	# shellcheck disable=SC2046,SC2086 # options and directories are words

@@ -1,5 +1,6 @@
 //! The common part of the fuzz targets: the properties of every machine that a reader accepts.
 
+pub mod recording;
 pub mod structure;
 
 use coreward_machine::{

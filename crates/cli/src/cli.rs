@@ -244,9 +244,9 @@ pub(crate) struct Simulated {
 
 #[derive(Args, Default)]
 pub(crate) struct Import {
-    /// A recording: a file of coreward record --workload, of trace-cmd or of perf, or the text of trace-cmd report, of
-    /// /sys/kernel/tracing/trace or of perf script, which may be compressed by gzip; or a directory of pages of the ring
-    /// buffer (see docs/import.md)
+    /// A recording: a file of coreward record --workload, of trace-cmd or of perf, a Perfetto trace, the JSON of wprof, or
+    /// the text of trace-cmd report, of /sys/kernel/tracing/trace or of perf script, which may be compressed by gzip; or a
+    /// directory of pages of the ring buffer (see docs/import.md)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Write the workload to a file, which coreward run and coreward compare take as a workload [default: none]

@@ -6,11 +6,14 @@
 mod binary;
 mod cwr;
 mod event;
+mod held;
 pub mod import;
 mod order;
 mod payload;
+mod perfetto;
 mod recording;
 mod text;
+mod wprof;
 mod write;
 
 use std::io;
@@ -32,6 +35,10 @@ pub enum Format {
     Coreward,
     /// A file of perf.
     PerfData,
+    /// A Perfetto trace.
+    Perfetto,
+    /// The JSON of wprof.
+    Wprof,
     /// A file of trace-cmd.
     TraceDat,
     /// Pages of the kernel's ring buffer.
@@ -46,6 +53,8 @@ impl Format {
             Format::PerfScript => "perf script text",
             Format::Coreward => "recording of coreward",
             Format::PerfData => "perf.data",
+            Format::Perfetto => "Perfetto trace",
+            Format::Wprof => "JSON of wprof",
             Format::TraceDat => "trace.dat",
             Format::Pages => "ring buffer pages",
         }
@@ -106,5 +115,5 @@ impl ReadError {
 }
 
 /// What is read.
-const ALLOWED: &str = "files of `coreward record --workload`, of trace-cmd and of perf, the text of `trace-cmd report`, of \
+const ALLOWED: &str = "files of `coreward record --workload`, of trace-cmd and of perf, Perfetto traces, the JSON of wprof, the text of `trace-cmd report`, of \
      /sys/kernel/tracing/trace and of `perf script`, also compressed by gzip, and directories of pages of the ring buffer";

@@ -10,20 +10,20 @@ use crate::binary::{self, Bytes};
 use crate::cwr::{self, CwrReader};
 use crate::event::Event;
 use crate::order::Reorder;
+use crate::perfetto::PerfettoReader;
 use crate::text::TextReader;
+use crate::wprof::WprofReader;
 use crate::{Format, ReadError};
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 256 << 10;
 
 /// Formats by what their files begin with, that are refused, and what to do instead.
-const REFUSED: [(&[u8], &str, &str); 6] = [
+const REFUSED: [(&[u8], &str, &str); 4] = [
     (b"\x28\xb5\x2f\xfd", "compressed by zstd", "`zstd -d` makes text of it"),
     (b"\xfd7zXZ\0", "compressed by xz", "`xz -d` makes text of it"),
     (b"Attaching ", "the text of an eBPF collector", "record with trace-cmd or perf"),
     (b"<!DOCTYPE html", "a page of systrace", "record with trace-cmd or perf"),
-    (b"{", "JSON", "record with trace-cmd or perf"),
-    (b"\x0a", "a Perfetto trace", "`traceconv systrace FILE FILE.txt` makes text of it"),
 ];
 /// What an archive of tar has at this place.
 const TAR: (usize, &[u8]) = (257, b"ustar");
@@ -124,10 +124,7 @@ impl Recording {
 
     /// `start` was read from the input.
     fn text(start: Vec<u8>, input: Box<dyn BufRead>) -> Result<Recording, ReadError> {
-        let refused = REFUSED.iter().find(|(magic, ..)| start.starts_with(magic));
-        if let Some((_, what, instead)) =
-            refused.filter(|(magic, ..)| *magic != b"\x0a" || is_perfetto(&start))
-        {
+        if let Some((_, what, instead)) = REFUSED.iter().find(|(magic, ..)| start.starts_with(magic)) {
             return Err(ReadError::Unsupported { what, instead });
         }
         if start.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) {
@@ -136,11 +133,14 @@ impl Recording {
                 instead: "unpack it, and name a file or a directory of pages",
             });
         }
-        let own = start.starts_with(cwr::MAGIC);
+        let (own, json, perfetto) =
+            (start.starts_with(cwr::MAGIC), start.starts_with(b"{"), is_perfetto(&start));
         let input: Box<dyn BufRead> = Box::new(io::Cursor::new(start).chain(input));
-        Ok(Recording::with(match own {
-            true => Box::new(CwrReader::new(input)),
-            false => Box::new(TextReader::new(input)),
+        Ok(Recording::with(match () {
+            () if own => Box::new(CwrReader::new(input)),
+            () if json => Box::new(WprofReader::new(input)?),
+            () if perfetto => Box::new(PerfettoReader::new(input)),
+            () => Box::new(TextReader::new(input)),
         }))
     }
 
@@ -193,7 +193,8 @@ fn start(input: &mut impl Read) -> io::Result<Vec<u8>> {
 
 /// A text may begin with an empty line; of a Perfetto trace, a length and a field of a packet follow.
 fn is_perfetto(start: &[u8]) -> bool {
-    start.iter().take(64).any(|byte| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t'))
+    start.starts_with(b"\x0a")
+        && start.iter().take(64).any(|byte| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t'))
 }
 
 #[cfg(test)]
@@ -211,8 +212,7 @@ mod tests {
     fn formats_that_are_not_read_are_named() {
         let tar: Vec<u8> = [vec![b'a'; 257], b"ustar\0".to_vec()].concat();
         for (start, what) in [
-            (&b"{\"a\": 1}"[..], "JSON"),
-            (b"\x0a\x16\x50\x01\xea\x02", "Perfetto"),
+            (&b"{\"a\": 1}\n"[..], "JSON, but not of wprof"),
             (b"Attaching 6 probes...", "eBPF"),
             (&tar, "tar"),
         ] {

@@ -6,14 +6,14 @@
 
 mod sample;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use self::sample::SampleLayout;
 use super::bytes::{Bytes, Cursor, Order};
 use super::dat;
 use super::formats::{Decoded, Formats};
 use crate::event::{Comm, Event, What};
+use crate::held::Held;
 use crate::recording::Source;
 use crate::{Format, ReadError};
 
@@ -42,8 +42,6 @@ const FEATURES: u32 = 256;
 const MAX_EVENTS: u64 = 1 << 20;
 /// The most threads whose names are kept.
 const MAX_NAMES: usize = 1 << 20;
-/// Memory for what waits for its place, in bytes; as much again as half of the file.
-const HELD: u64 = 24 << 20;
 
 /// What waits for its place in time.
 enum Item {
@@ -61,17 +59,12 @@ pub(crate) struct Perf {
     formats: Formats,
     layouts: Layouts,
     names: HashMap<i32, Comm>,
-    /// By time and by their order in the file; the number is a place in `items`.
-    waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    items: Vec<Option<Item>>,
-    free: Vec<usize>,
-    arrived: u64,
+    held: Held<Item>,
     /// The latest time so far, and that at the end of the round before.
     newest: u64,
     round: u64,
     /// What is not later than this has its place.
     settled: Option<u64>,
-    most: usize,
 }
 
 /// How samples are laid out, by the identities of their events.
@@ -101,14 +94,10 @@ pub(crate) fn open(bytes: &Bytes) -> Result<Perf, ReadError> {
         formats: Formats::new(order),
         layouts: Layouts::default(),
         names: HashMap::new(),
-        waiting: BinaryHeap::new(),
-        items: Vec::new(),
-        free: Vec::new(),
-        arrived: 0,
+        held: Held::new(bytes.len()),
         newest: 0,
         round: 0,
         settled: None,
-        most: ((HELD + bytes.len() / 2) / (size_of::<Item>() as u64 + 32)) as usize,
         cursor: cursor.clone(),
     };
     match cursor.u64()? {
@@ -302,26 +291,7 @@ impl Perf {
 
     fn push(&mut self, time: u64, item: Item) {
         self.newest = self.newest.max(time);
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.items.push(None);
-            self.items.len() - 1
-        });
-        self.items[place] = Some(item);
-        self.waiting.push(Reverse((time, self.arrived, place)));
-        self.arrived += 1;
-    }
-
-    /// The next item that has its place.
-    fn pop(&mut self, all: bool) -> Option<Item> {
-        let Reverse((time, ..)) = self.waiting.peek()?;
-        let settled =
-            all || self.waiting.len() > self.most || self.settled.is_some_and(|settled| *time <= settled);
-        if !settled {
-            return None;
-        }
-        let Reverse((_, _, place)) = self.waiting.pop()?;
-        self.free.push(place);
-        self.items[place].take()
+        self.held.push(time, item);
     }
 
     fn name(&self, tid: i32) -> Comm {
@@ -337,7 +307,7 @@ impl Source for Perf {
     fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
         let mut ended = false;
         loop {
-            while let Some(item) = self.pop(ended) {
+            while let Some(item) = self.held.pop(self.settled) {
                 match item {
                     Item::Event(event) => {
                         let comm = self.name(event.pid);
@@ -358,7 +328,10 @@ impl Source for Perf {
             if ended {
                 return Ok(None);
             }
-            ended = !self.record()?;
+            if !self.record()? {
+                ended = true;
+                self.settled = Some(u64::MAX);
+            }
         }
     }
 

@@ -1,0 +1,9 @@
+//! Files of perf: whatever is read is imported and simulated, or refused with a message.
+#![no_main]
+
+use coreward_fuzz::recording::{begun_with, imports};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    imports(begun_with(b"PERFILE2", bytes));
+});

@@ -1,0 +1,43 @@
+//! The property of every reader of recordings.
+
+use coreward_trace::Recording;
+use coreward_trace::import::{Import, Options};
+use coreward_workload::recorded::Recorded;
+
+/// The input with the beginning that its format has, because otherwise it would be taken for another.
+pub fn begun_with(magic: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let length = magic.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&magic[..length]);
+    bytes
+}
+
+/// Reads a recording to its end. Its events are in order, and what they make is a workload that reads back.
+///
+/// # Panics
+/// That is how a fuzz target reports what it found.
+pub fn imports(bytes: Vec<u8>) {
+    let mut recording = match Recording::of(bytes) {
+        Ok(recording) => recording,
+        Err(error) => return assert!(!error.to_string().trim().is_empty()),
+    };
+    let mut import = Import::new(Options { to_ns: u64::MAX, ..Options::default() });
+    let mut last = 0;
+    loop {
+        match recording.next_event() {
+            Ok(Some(event)) => {
+                assert!(event.at >= last, "{} after {last}", event.at);
+                last = event.at;
+                if import.event(&event).is_err() {
+                    return;
+                }
+            }
+            Ok(None) => break,
+            Err(error) => return assert!(!error.to_string().trim().is_empty()),
+        }
+    }
+    if let Ok((recorded, _)) = import.finish(&recording) {
+        let json = recorded.to_json();
+        assert!(Recorded::from_json(&json).is_ok(), "{json}");
+    }
+}
