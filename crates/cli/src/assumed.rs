@@ -33,6 +33,7 @@ fn said(of: &str, assumptions: &[String], strict: bool) -> Result<()> {
     Ok(())
 }
 
-fn say(of: &str, what: &str) {
+/// Says something of a workload that only its run shows.
+pub(crate) fn say(of: &str, what: &str) {
     eprintln!("coreward: note: {}", coreward_input::message(&format!("{of}: {what}")));
 }

@@ -273,6 +273,9 @@ pub(crate) struct Import {
     /// [default: after the recorded waits]
     #[arg(long)]
     pub(crate) open_loop: bool,
+    /// Let tasks run on any CPU, whatever affinity they had in the recording [default: as recorded]
+    #[arg(long)]
+    pub(crate) any_cpu: bool,
     /// Import from this many seconds after the first event on, 0 to 1000000
     #[arg(long, value_name = "SECONDS", default_value = "0", allow_negative_numbers = true, value_parser = moment_ns)]
     pub(crate) from: u64,

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &cli::Import, out: &mut dyn Write) -> Result<()> {
         only: args.only.clone(),
         without: args.without.clone(),
         open_loop: args.open_loop,
+        any_cpu: args.any_cpu,
         from_ns: args.from,
         to_ns: args.to.unwrap_or(u64::MAX),
     };
@@ -108,6 +109,13 @@ fn summary(out: &mut dyn Write, recorded: &Recorded, report: &Report) -> Result<
         report.work_s, report.kernel_s, report.kernel_missing_s
     )?;
     writeln!(out, "waits   {}, ended by {}", report.waits.all(), ended(&report.waits))?;
+    if report.channels[0] > 0 {
+        let [channels, shared] = report.channels;
+        writeln!(
+            out,
+            "objects {channels} that tasks sleep on; of {shared} any of several tasks may take what comes"
+        )?;
+    }
     writeln!(
         out,
         "seen    {} switches to these tasks, {} migrations, {} tasks woken before they slept, {} waits for a periodic timer",

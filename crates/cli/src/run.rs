@@ -7,6 +7,7 @@ use anyhow::Result;
 use coreward_engine::{NoTrace, Outcome};
 use coreward_workload::Workload;
 
+use crate::assumed;
 use crate::cli;
 use crate::domains;
 use crate::ftracefile::FtraceFile;
@@ -48,6 +49,13 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     if let Some(mut file) = html {
         file.write_all(report.html().as_bytes())?;
         file.finish()?;
+    }
+    if outcome.lent > 0 {
+        let ended = format!(
+            "{} waits ended although nothing had come, because nothing else could have happened: other tasks had taken it",
+            outcome.lent
+        );
+        assumed::say(&workload.name, &ended);
     }
     if args.json {
         output::json(out, &report)?

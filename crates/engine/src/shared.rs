@@ -54,6 +54,8 @@ pub(crate) struct Flag {
 #[derive(Clone, Default)]
 pub(crate) struct Semaphore {
     pub(crate) count: u64,
+    /// How often a wait ended although nothing had come; so many later additions do not count.
+    pub(crate) owed: u64,
     pub(crate) waiters: VecDeque<u32>,
 }
 
@@ -83,6 +85,8 @@ pub(crate) struct Shared {
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) flags: Vec<Flag>,
     pub(crate) semaphores: Vec<Semaphore>,
+    /// The first of them that is a channel.
+    pub(crate) first_channel: usize,
     pub(crate) lists: Vec<List>,
     /// Last expiry of each timer; None before its first use.
     pub(crate) timers: Vec<Option<u64>>,
@@ -103,6 +107,7 @@ impl Shared {
             barriers: counts.barriers.iter().map(barrier).collect(),
             flags: vec![Flag::default(); counts.flags as usize],
             semaphores: vec![Semaphore::default(); counts.semaphores as usize],
+            first_channel: (counts.semaphores - counts.channels) as usize,
             lists: vec![List::default(); counts.lists as usize],
             timers: vec![None; counts.timers as usize],
             cpu_locks: vec![CpuLock::default(); nr_cpus],

@@ -121,6 +121,8 @@ pub struct Outcome {
     pub threads: Vec<Thread>,
     /// Scheduling events of the whole run: wakeups, switches, ticks, timers.
     pub events: u64,
+    /// Waits for a semaphore that ended although nothing had come, because nothing else could have happened.
+    pub lent: u64,
     /// Counters of each CPU, of the whole run.
     pub schedstat: Vec<CpuSchedstat>,
     /// Simulated time at the end, ns.
@@ -189,6 +191,8 @@ pub struct Simulation<'a> {
     /// log2 of the bytes of a cache line.
     pub(crate) line_shift: u32,
     pub(crate) nr_live: usize,
+    /// How often [`Simulation::lend`] ended a wait.
+    pub(crate) lent: u64,
     pub(crate) nr_idle: u64,
     pub(crate) nr_waiting: u64,
     pub(crate) conservation_at: u64,
@@ -277,6 +281,7 @@ impl<'a> Simulation<'a> {
             tick_ns: 1_000_000_000 / u64::from(machine.hz),
             line_shift: machine.caches.line_bytes.max(1).ilog2(),
             nr_live: 0,
+            lent: 0,
             nr_idle: topology.partitions[0].len() as u64,
             nr_waiting: 0,
             conservation_at: START_NS,
@@ -338,6 +343,9 @@ impl<'a> Simulation<'a> {
     #[inline]
     pub(crate) fn step(&mut self) -> Result<(), SimError> {
         let (mut time, slot) = self.queue.next();
+        if time == NEVER && self.lend() {
+            return Ok(());
+        }
         if time == NEVER {
             let first = self.stuck_task();
             return Err(SimError::Deadlock { at_ns: self.now - START_NS, waiting: self.nr_live, first });
@@ -423,6 +431,7 @@ impl<'a> Simulation<'a> {
             wakeup_latency: measured.latency,
             threads: measured.threads,
             events,
+            lent: self.lent,
             schedstat: self.schedstat,
             end_ns: self.now - START_NS,
             skipped: self.skip.skipped(),

@@ -154,6 +154,11 @@ impl Simulation<'_> {
             }
             Op::Up { semaphore } => {
                 let s = &mut self.shared.semaphores[semaphore as usize];
+                if s.owed > 0 {
+                    s.owed -= 1;
+                    self.tasks[task].advance();
+                    return true;
+                }
                 s.count += 1;
                 if let Some(waiter) = s.waiters.pop_front() {
                     self.try_to_wake_up(waiter, cpu, false);

@@ -175,6 +175,26 @@ fn a_semaphore_keeps_what_nobody_has_waited_for() {
 }
 
 #[test]
+fn a_wait_for_a_channel_ends_when_nothing_else_can_happen() {
+    let (up, down) = (|semaphore| Op::Up { semaphore }, |semaphore| Op::Down { semaphore });
+    // the second task may take both that the first one gives, which waits for the third one's answer
+    let programs: [&[Op]; 3] = [
+        &[run(10 * MS), up(0), down(1), run(10 * MS), up(0)],
+        &[down(0), run(20 * MS)],
+        &[run(MS), down(0), up(1), run(10 * MS)],
+    ];
+    let mut w = team(&programs);
+    (w.shared.semaphores, w.shared.channels) = (2, 2);
+    let outcome = Setup::free("4c", w.clone()).run().outcome;
+    assert_eq!(outcome.lent, 1);
+    // when the second task has ended, after 30 ms
+    near(outcome.metrics.get(Metric::runtime_s).unwrap(), 0.040);
+    w.shared.channels = 0;
+    let stuck = Setup::free("4c", w).try_run();
+    assert!(matches!(stuck, Err(SimError::Deadlock { .. })), "a semaphore is not lent");
+}
+
+#[test]
 fn a_cpus_lock_is_spun_for() {
     // one CPU, and two tasks that take turns within what they hold it for
     let inside: &[Op] = &[Op::LockCpu, run(20 * MS), Op::UnlockCpu];

@@ -266,6 +266,9 @@ pub struct Shared {
     pub flags: u32,
     /// Semaphores, 0 at first.
     pub semaphores: u32,
+    /// The last so many of the semaphores are channels of a recording. When nothing else can happen, a wait for one ends:
+    /// another task may have taken what was meant for the one that waits.
+    pub channels: u32,
     /// Lists of flags.
     pub lists: u32,
     /// Timers.

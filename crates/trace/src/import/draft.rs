@@ -4,6 +4,7 @@ use coreward_machine::Costs;
 use coreward_workload::recorded::Step;
 
 use super::cause::Cause;
+use super::channel::Via;
 
 /// So many differences in a row have to be equal for a timer to be periodic.
 const PERIODS: usize = 10;
@@ -18,8 +19,9 @@ pub(super) enum Draft {
         work: u64,
         switches: u32,
     },
-    Wake(usize),
-    Await(usize),
+    /// Through a channel, if it is known.
+    Wake(usize, Option<Via>),
+    Await(usize, Option<Via>),
     Start(usize),
     /// It waited for something that is not a task.
     Block {
@@ -62,6 +64,7 @@ pub(super) fn steps(
     drafts: &[Draft],
     style: &Style<'_>,
     number: impl Fn(usize) -> Option<(u32, bool)>,
+    channel: impl Fn(Via) -> Option<u32>,
 ) -> Steps {
     let Style { costs, born, .. } = *style;
     let periodic = periodic(drafts);
@@ -77,7 +80,7 @@ pub(super) fn steps(
             Draft::Run { work, switches } => {
                 debt += u64::from(switches) * (costs.context_switch_ns + costs.pick_next_ns);
                 debt += match drafts.get(index + 1) {
-                    Some(Draft::Await(_)) => costs.dequeue_ns,
+                    Some(Draft::Await(..)) => costs.dequeue_ns,
                     Some(Draft::Block { .. }) => costs.dequeue_ns + costs.syscall_ns,
                     _ if style.ended && last == Some(index) => costs.exit_ns,
                     _ => 0,
@@ -91,21 +94,22 @@ pub(super) fn steps(
                     _ => {}
                 }
             }
-            Draft::Wake(task) => {
+            Draft::Wake(task, via) => {
                 let Some((task, _)) = number(task) else { continue };
                 debt += costs.wakeup_ns + costs.enqueue_ns;
-                out.steps.push(Step::Wake(task));
+                out.steps.push(via.and_then(&channel).map_or(Step::Wake(task), Step::Post));
             }
             Draft::Start(task) => {
                 let Some((task, process)) = number(task) else { continue };
                 debt += if process { costs.fork_ns } else { costs.thread_ns };
                 out.steps.push(Step::Start(task));
             }
-            Draft::Await(_) | Draft::Block { .. } | Draft::First { .. } => {
+            Draft::Await(..) | Draft::Block { .. } | Draft::First { .. } => {
                 // what is still owed cannot come out of the next segment, which has its own
                 out.missing_ns += std::mem::take(&mut debt);
                 let step = match *draft {
-                    Draft::Await(task) => number(task).map(|(task, _)| Step::Await(task)),
+                    Draft::Await(task, via) => number(task)
+                        .map(|(task, _)| via.and_then(&channel).map_or(Step::Await(task), Step::Take)),
                     Draft::Block { at, cause, .. } if periodic[index] || opens(style, cause) => {
                         out.periodic += u64::from(periodic[index]);
                         Some(Step::Until(at.saturating_sub(born)))
@@ -175,7 +179,7 @@ mod tests {
     }
 
     fn made(drafts: &[Draft], style: &Style<'_>) -> Vec<Step> {
-        steps(drafts, style, |task| Some((task as u32, true))).steps
+        steps(drafts, style, |task| Some((task as u32, true)), |_| None).steps
     }
 
     fn run(work: u64) -> Draft {
@@ -210,7 +214,7 @@ mod tests {
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
         let drafted = |draft: &Draft| if let Draft::Run { work, .. } = draft { *work } else { 0 };
         let of = |drafts: &[Draft], style: &Style<'_>| {
-            let steps = steps(drafts, style, |task| Some((task as u32, true)));
+            let steps = steps(drafts, style, |task| Some((task as u32, true)), |_| None);
             assert_eq!(
                 steps.kernel_ns + steps.steps.iter().map(work).sum::<u64>(),
                 drafts.iter().map(drafted).sum::<u64>()
@@ -219,7 +223,7 @@ mod tests {
         };
         let twice = Draft::Run { work: 10_000, switches: 2 };
         assert_eq!(
-            of(&[twice, Draft::Wake(1), run(10_000), Draft::Await(1)], &style(&costs)),
+            of(&[twice, Draft::Wake(1, None), run(10_000), Draft::Await(1, None)], &style(&costs)),
             (vec![Step::Run(9760), Step::Wake(1), Step::Run(8797), Step::Await(1)], 0)
         );
         let block = Draft::Block { since: 0, at: 50, cause: Cause::Timer };
@@ -228,7 +232,7 @@ mod tests {
         assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
         assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));
         // a segment that is too short for its costs has none, and the next one does not pay
-        let short = [Draft::Wake(1), run(200), Draft::Await(1), run(10_000)];
+        let short = [Draft::Wake(1, None), run(200), Draft::Await(1, None), run(10_000)];
         assert_eq!(
             of(&short, &style(&costs)),
             (vec![Step::Wake(1), Step::Await(1), Step::Run(10_000)], 1003)

@@ -9,9 +9,15 @@ use super::draft::{self, Style};
 use super::report::{Class, LeftOut, Report, class};
 use super::{DEFAULT_PRIO, Import, ImportError, Seen, State};
 use crate::Recording;
+use crate::event::CpuSet;
 
 /// The first priority of the fair class (`MAX_RT_PRIO`).
 const FAIR_PRIO: i32 = 100;
+
+/// The numbers of a set's CPUs.
+fn cpus(set: &CpuSet) -> Vec<u32> {
+    (0..64 * set.len() as u32).filter(|cpu| set[*cpu as usize / 64] >> (cpu % 64) & 1 == 1).collect()
+}
 
 impl Import {
     /// The workload, and what was found; `recording` is where the events came from.
@@ -69,6 +75,7 @@ impl Import {
         // threads of a process that is not known are processes of their own
         let process =
             |index: usize| self.tasks[index].tgid.map_or((1, index as i64), |tgid| (0, tgid.into()));
+        let channels = self.channels.numbers();
         let mut processes: BTreeMap<(i64, i64), u32> = BTreeMap::new();
         let mut names: HashMap<String, u32> = HashMap::new();
         let mut tasks = Vec::new();
@@ -81,9 +88,9 @@ impl Import {
                 started: parent.map(|parent| process(parent) != process(index)),
                 ended: task.state == State::Dead,
             };
-            let steps = draft::steps(&task.drafts, &style, |other| {
-                numbers[other].map(|number| (number, process(other) != process(index)))
-            });
+            let number =
+                |other: usize| numbers[other].map(|number| (number, process(other) != process(index)));
+            let steps = draft::steps(&task.drafts, &style, number, |via| channels.get(&via).copied());
             self.report.kernel_s += steps.kernel_ns as f64 / 1e9;
             self.report.kernel_missing_s += steps.missing_ns as f64 / 1e9;
             self.report.periodic += steps.periodic;
@@ -94,9 +101,11 @@ impl Import {
             *nth += 1;
             let name = format!("{}-{}", task.comm, *nth - 1);
             let nice = (task.prio - DEFAULT_PRIO).clamp(-20, 19) as i8;
-            tasks.push(RecordedTask { name, process: number, nice, steps: steps.steps });
+            let cpus = task.allowed.map(|set| cpus(&set)).unwrap_or_default();
+            tasks.push(RecordedTask { name, process: number, nice, cpus, steps: steps.steps });
         }
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
+        self.report.channels = [channels.len() as u64, self.channels.shared()];
         self.report.work_s = tasks.iter().flat_map(|task| &task.steps).map(work).sum::<u64>() as f64 / 1e9;
         tasks
     }

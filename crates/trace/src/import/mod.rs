@@ -5,6 +5,7 @@
 //! the workload after as much work as it had done. An interrupt is a cause that comes after a time, or at a time.
 
 mod cause;
+mod channel;
 mod cpu;
 mod draft;
 mod finish;
@@ -15,8 +16,9 @@ use std::collections::HashMap;
 use coreward_machine::Machine;
 use coreward_workload::recorded::{MAX_STEPS, MAX_TASKS};
 
-use crate::event::{Comm, Event, Leaving, Task, What};
+use crate::event::{Channel, Comm, CpuSet, Event, Leaving, Task, What};
 pub use cause::{Cause, Causes};
+use channel::{Channels, Via};
 use cpu::{Cpus, Current};
 use draft::Draft;
 pub use report::{Class, LeftOut, Report};
@@ -37,6 +39,8 @@ pub struct Options {
     pub without: Vec<String>,
     /// Interrupts wake tasks at the recorded times, whatever the tasks do; otherwise after the recorded waits.
     pub open_loop: bool,
+    /// Tasks may run on any CPU, whatever affinity they had.
+    pub any_cpu: bool,
     /// The part of the recording that is imported, in ns from its first event.
     pub from_ns: u64,
     /// Its end; `u64::MAX` for all.
@@ -95,6 +99,10 @@ struct Seen {
     /// When its first step began.
     born: Option<u64>,
     left_out: Option<&'static str>,
+    /// What it is about to sleep on, or sleeps on.
+    waits_on: Option<Channel>,
+    /// The CPUs that it may run on, if they are not all.
+    allowed: Option<CpuSet>,
     cpu_ns: u64,
     queued_ns: u64,
     blocked_ns: u64,
@@ -109,6 +117,7 @@ pub struct Import {
     tasks: Vec<Seen>,
     /// The present task of each thread id.
     by_pid: HashMap<i32, usize>,
+    channels: Channels,
     start: Option<u64>,
     end: u64,
     steps: usize,
@@ -132,6 +141,7 @@ impl Import {
             options,
             tasks: Vec::new(),
             by_pid: HashMap::new(),
+            channels: Channels::default(),
             start: None,
             end: 0,
             steps: 0,
@@ -206,11 +216,17 @@ impl Import {
                 self.account(cpu, event.at);
                 self.cpus.leave(cpu);
             }
-            What::Exit { .. }
-            | What::WaitsOn { .. }
-            | What::Allowed { .. }
-            | What::Other
-            | What::Lost { .. } => {}
+            What::WaitsOn { channel } => {
+                if let Current::Task(index) = self.cpus.current(cpu) {
+                    self.tasks[index].waits_on = Some(channel);
+                }
+            }
+            What::Allowed { pid, cpus } => {
+                let index = self.task(&Task { pid, comm: event.comm, prio: DEFAULT_PRIO })?;
+                self.tasks[index].allowed =
+                    (!self.options.any_cpu && !self.everywhere(&cpus)).then_some(cpus);
+            }
+            What::Exit { .. } | What::Other | What::Lost { .. } => {}
         }
         if self.steps > MAX_STEPS {
             return Err(ImportError::Large(format!("{MAX_STEPS} steps")));
@@ -231,6 +247,14 @@ impl Import {
         }
         self.cpus.grow(index);
         Ok(index)
+    }
+
+    /// Are these all CPUs of the machine, as far as it is known?
+    fn everywhere(&self, cpus: &CpuSet) -> bool {
+        self.options.machine.as_ref().is_some_and(|machine| {
+            (0..machine.nr_cpus())
+                .all(|cpu| cpus.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1))
+        })
     }
 
     /// What an event says by the way: who runs, and in which process.
@@ -286,6 +310,8 @@ impl Import {
             new: parent.is_some(),
             born: None,
             left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
+            waits_on: None,
+            allowed: parent.and_then(|parent| self.tasks[parent].allowed),
             cpu_ns: 0,
             queued_ns: 0,
             blocked_ns: 0,
@@ -371,6 +397,7 @@ impl Import {
             self.named(index, next.comm, at, false);
             let task = &mut self.tasks[index];
             task.prio = next.prio;
+            task.waits_on = None;
             task.state = State::Running;
             task.born.get_or_insert(at);
             task.open.1 += 1;
@@ -442,7 +469,8 @@ impl Import {
                 return Ok(());
             }
             (_, Some(waker)) => {
-                self.account(cpu, at);
+                // a packet over the loopback interface may be delivered when its sender does not run
+                self.account_task(waker, at);
                 // it had not gone to sleep yet, but was about to
                 let awake = matches!(state, State::Running | State::Queued { .. });
                 if awake {
@@ -454,8 +482,13 @@ impl Import {
                     State::Unknown => self.tasks[index].waits.count(Cause::Task),
                     _ => {}
                 }
-                self.step(waker, Some(Draft::Wake(index)));
-                self.step(index, Some(Draft::Await(waker)));
+                let sleeps = matches!(state, State::Blocked { .. });
+                let via = self.tasks[index].waits_on.filter(|_| sleeps).and_then(|on| Via::of(on, index));
+                if let Some(via) = via {
+                    self.channels.wakes(via, waker, index, at);
+                }
+                self.step(waker, Some(Draft::Wake(index, via)));
+                self.step(index, Some(Draft::Await(waker, via)));
                 if awake {
                     return Ok(());
                 }
@@ -521,9 +554,14 @@ impl Import {
             return;
         }
         let may_change = task.left_out == Some(ASKED) || (task.left_out == Some(RECORDS) && executes);
-        if may_change && self.left_out(comm).is_none() {
-            let task = &mut self.tasks[index];
-            (task.open, task.new, task.parent, task.left_out) = ((0, 0), false, None, None);
+        if !may_change {
+            return;
+        }
+        let left_out = self.left_out(comm);
+        let task = &mut self.tasks[index];
+        task.left_out = left_out;
+        if left_out.is_none() {
+            (task.open, task.new, task.parent) = ((0, 0), false, None);
             self.step(index, Some(Draft::First { at }));
         }
     }

@@ -23,6 +23,8 @@ pub struct Report {
     pub switches: u64,
     /// Waits of imported tasks, by what ended them.
     pub waits: Causes,
+    /// Objects that tasks sleep on and are woken through, and how many of these have several takers.
+    pub channels: [u64; 2],
     /// Tasks that were woken before they had gone to sleep; they wait for that, too.
     pub woken_awake: u64,
     /// Moves to another CPU.

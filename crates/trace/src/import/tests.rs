@@ -321,6 +321,83 @@ fn limits_are_kept() {
     );
 }
 
+/// Events of one CPU: us, the current task, and what happened.
+fn import_events(events: &[(u64, i32, What)]) -> (Recorded, Report) {
+    import_events_with(events, Options { machine: Some(free("2c")), ..Options::default() })
+}
+
+fn import_events_with(events: &[(u64, i32, What)], options: Options) -> (Recorded, Report) {
+    let mut import = Import::new(Options { to_ns: u64::MAX, ..options });
+    for (us, pid, what) in events {
+        let comm = Comm::new(format!("t{pid}").as_bytes());
+        let event = Event {
+            at: us * 1000,
+            cpu: 0,
+            pid: *pid,
+            tgid: Some(*pid),
+            comm,
+            in_interrupt: Some(false),
+            what: *what,
+        };
+        import.event(&event).unwrap();
+    }
+    import.finish(&Recording::of(Box::new(Cursor::new(""))).unwrap()).unwrap()
+}
+
+fn task(pid: i32) -> Task {
+    Task { pid, comm: Comm::new(format!("t{pid}").as_bytes()), prio: 120 }
+}
+
+/// The first task blocks on something, and the second one runs.
+fn blocks(us: u64, pid: i32, channel: Channel, next: i32) -> [(u64, i32, What); 2] {
+    let switch = What::Switch { prev: task(pid), leaving: Leaving::Blocked, next: task(next) };
+    [(us, pid, What::WaitsOn { channel }), (us, pid, switch)]
+}
+
+#[test]
+fn a_queue_is_a_channel_and_a_broadcast_is_not() {
+    use Step::*;
+    let wakes = |us, pid, woken| (us, pid, What::Waking { task: task(woken) });
+    // workers 2 and 3 sleep on futex `work`, and task 1 gives them something `apart` us apart
+    let recorded = |apart: u64| {
+        let work = Channel::Futex(9);
+        let mut events: Vec<_> = blocks(100, 2, work, 3).into();
+        events.extend(blocks(200, 3, work, 1));
+        events.extend([wakes(300, 1, 3), wakes(300 + apart, 1, 2)]);
+        events.extend(blocks(400, 1, Channel::Poll, 2));
+        events.push(wakes(450, 2, 1));
+        events.extend(blocks(500, 2, Channel::Time, 3));
+        import_events(&events)
+    };
+    let (queue, report) = recorded(50);
+    assert_eq!(report.channels, [2, 1], "the futex, and what task 1 polls");
+    assert_eq!(steps(&queue, "t1-0"), [Run(100), Post(0), Run(50), Post(0), Run(50), Take(1)]);
+    assert_eq!(steps(&queue, "t2-0"), [Take(0), Run(50), Post(1), Run(50)]);
+    assert!(steps(&queue, "t3-0").contains(&Take(0)));
+    let (barrier, report) = recorded(1);
+    assert_eq!(report.channels, [1, 0]);
+    let [t1, t3] =
+        ["t1", "t3"].map(|name| barrier.tasks.iter().position(|t| t.name.starts_with(name)).unwrap() as u32);
+    assert!(steps(&barrier, "t1-0").contains(&Wake(t3)));
+    assert!(steps(&barrier, "t3-0").contains(&Await(t1)));
+}
+
+#[test]
+fn affinity_is_imported_and_inherited() {
+    let allowed = |us, pid, cpus| (us, -1, What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] });
+    let fork = |us, parent, child| (us, parent, What::Fork { parent, child, comm: Comm::new(b"t9") });
+    let mut events = vec![allowed(0, 1, 2), allowed(0, 2, 3)];
+    events.extend([fork(10, 1, 8), fork(20, 2, 9)]);
+    events.extend(blocks(100, 1, Channel::Time, 2));
+    events.extend(blocks(200, 2, Channel::Time, 0));
+    let (recorded, _) = import_events(&events);
+    let of = |name: &str| recorded.tasks.iter().find(|task| task.name == name).unwrap().cpus.clone();
+    assert_eq!([of("t1-0"), of("t9-0")], [vec![1], vec![1]]);
+    assert_eq!([of("t2-0").len(), of("t9-1").len()], [0, 0], "all of the machine's are no restriction");
+    let (free, _) = import_events_with(&events, Options { any_cpu: true, ..Options::default() });
+    assert!(free.tasks.iter().all(|task| task.cpus.is_empty()));
+}
+
 mod any {
     use super::*;
     use crate::event::Handler;
@@ -347,6 +424,9 @@ mod any {
             1 => (0..6i32).prop_map(|pid| What::Exec { pid }),
             1 => Just(What::HandlerEntry(Handler::Timer)),
             1 => Just(What::HandlerExit),
+            3 => prop_oneof![(0..3u32).prop_map(Channel::Futex), Just(Channel::Poll), Just(Channel::Time)]
+                .prop_map(|channel| What::WaitsOn { channel }),
+            1 => (0..6i32, 1..4u64).prop_map(|(pid, cpus)| What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] }),
             1 => Just(What::Lost { events: 1 }),
         ]
     }
@@ -375,7 +455,7 @@ mod any {
             let nothing = Recording::of(Vec::new()).unwrap();
             let Ok((recorded, report)) = import.finish(&nothing) else { return Ok(()) };
             prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
-            let waits = |step: &&Step| matches!(step, Step::Await(_));
+            let waits = |step: &&Step| matches!(step, Step::Await(_) | Step::Take(_));
             let awaited = recorded.tasks.iter().flat_map(|task| &task.steps).filter(waits).count() as u64;
             prop_assert!(awaited <= report.waits.task + report.woken_awake);
             let machine = Machine::load("2c").unwrap();

@@ -6,8 +6,9 @@
 //! ]}
 //! ```
 //!
-//! A step is a letter and a number: `r` runs ns, `w` wakes a task, `a` awaits a task, `s` sleeps ns, `u` sleeps until
-//! ns after the task's start, `f` starts a task.
+//! A step is a letter and a number: `r` runs ns, `w` wakes a task, `a` awaits a task, `p` posts to a channel, `t` takes
+//! from a channel, `s` sleeps ns, `u` sleeps until ns after the task's start, `f` starts a task. `cpus` of a task are
+//! those that it may run on, if they are not all.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -26,6 +27,10 @@ pub const VERSION: u32 = 1;
 /// can so be read.
 const MAX_BYTES: u64 = 256 << 20;
 const _: () = assert!(MAX_BYTES > MAX_STEPS as u64 * 21);
+/// CPUs have lower numbers, as in any machine.
+const MAX_CPUS: u32 = 4096;
+/// Channels have lower numbers, so that a file cannot ask for more than it has bytes.
+const MAX_CHANNELS: u32 = 1 << 20;
 /// The largest number of a step: a time of 292 years, so that sums of a few do not overflow.
 const MAX_NUMBER: u64 = i64::MAX as u64;
 
@@ -44,6 +49,8 @@ struct FileTask {
     name: String,
     process: u32,
     nice: i8,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cpus: Vec<u32>,
     steps: String,
 }
 
@@ -103,13 +110,16 @@ impl Recorded {
         let mut left = MAX_STEPS;
         let mut tasks = Vec::new();
         for (index, task) in file.tasks.into_iter().enumerate() {
-            let FileTask { name, process, nice, steps } = task;
+            let FileTask { name, process, nice, cpus, steps } = task;
             let refuse = |what: String| format!("task {index} ({name}): {what}");
             if !(-20..=19).contains(&nice) {
                 return Err(refuse(format!("nice is {nice} (allowed: -20 to 19)")));
             }
+            if let Some(cpu) = cpus.iter().find(|cpu| **cpu >= MAX_CPUS) {
+                return Err(refuse(format!("there is no CPU {cpu} (allowed: 0 to {})", MAX_CPUS - 1)));
+            }
             let steps = read_steps(&steps, &mut left).map_err(refuse)?;
-            tasks.push(Task { name, process, nice, steps });
+            tasks.push(Task { name, process, nice, cpus, steps });
         }
         Ok(Recorded { origin: file.origin, assumptions: file.assumptions, tasks })
     }
@@ -123,9 +133,8 @@ impl Recorded {
             json(&|| serde_json::to_string(&self.assumptions)),
         );
         for (index, task) in self.tasks.iter().enumerate() {
-            let Task { name, process, nice, steps } = task;
-            let task =
-                FileTask { name: name.clone(), process: *process, nice: *nice, steps: write_steps(steps) };
+            let Task { name, process, nice, cpus, steps } = task.clone();
+            let task = FileTask { name, process, nice, cpus, steps: write_steps(&steps) };
             let comma = if index == 0 { "\n" } else { ",\n" };
             text.push_str(comma);
             text.push_str(&json(&|| serde_json::to_string(&task)));
@@ -152,6 +161,8 @@ fn write_steps(steps: &[Step]) -> String {
             Step::Run(ns) => ('r', ns),
             Step::Wake(task) => ('w', task.into()),
             Step::Await(task) => ('a', task.into()),
+            Step::Post(channel) => ('p', channel.into()),
+            Step::Take(channel) => ('t', channel.into()),
             Step::Sleep(ns) => ('s', ns),
             Step::Until(ns) => ('u', ns),
             Step::Start(task) => ('f', task.into()),
@@ -176,10 +187,18 @@ fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
         let number =
             number.ok_or_else(|| refuse("what follows the letter is no number from 0 to 2^63 - 1"))?;
         let task = || u32::try_from(number).map_err(|_| refuse("there is no such task"));
+        let channel = || {
+            let channel = u32::try_from(number).ok().filter(|channel| *channel < MAX_CHANNELS);
+            channel.ok_or_else(|| {
+                refuse(&format!("there is no such channel (allowed: 0 to {})", MAX_CHANNELS - 1))
+            })
+        };
         steps.push(match letter {
             "r" => Step::Run(number),
             "w" => Step::Wake(task()?),
             "a" => Step::Await(task()?),
+            "p" => Step::Post(channel()?),
+            "t" => Step::Take(channel()?),
             "s" => Step::Sleep(number),
             "u" => Step::Until(number),
             "f" => Step::Start(task()?),
@@ -189,7 +208,7 @@ fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-const LETTERS: &str = "there is no such step (allowed: r, w, a, s, u, f, each with a number)";
+const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, s, u, f, each with a number)";
 
 #[cfg(test)]
 mod tests {
@@ -205,6 +224,8 @@ mod tests {
             (0..=MAX_NUMBER).prop_map(Step::Run),
             any::<u32>().prop_map(Step::Wake),
             any::<u32>().prop_map(Step::Await),
+            (0..MAX_CHANNELS).prop_map(Step::Post),
+            (0..MAX_CHANNELS).prop_map(Step::Take),
             (0..=MAX_NUMBER).prop_map(Step::Sleep),
             (0..=MAX_NUMBER).prop_map(Step::Until),
             any::<u32>().prop_map(Step::Start),
@@ -214,10 +235,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_file_reads_back(
-            tasks in prop::collection::vec(("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(step(), 0..20)), 0..5),
+            tasks in prop::collection::vec(
+                ("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(0..MAX_CPUS, 0..3), prop::collection::vec(step(), 0..20)),
+                0..5
+            ),
             origin in "\\PC*",
         ) {
-            let task = |(name, process, nice, steps)| Task { name, process, nice, steps };
+            let task = |(name, process, nice, cpus, steps)| Task { name, process, nice, cpus, steps };
             let tasks = tasks.into_iter().map(task).collect();
             let recorded = Recorded { origin, assumptions: vec!["a \"b\"".into()], tasks };
             prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
@@ -227,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC*", steps in "[rwasuf0-9 +-]*") {
+        fn any_text_is_read_or_refused(text in "\\PC*", steps in "[rwaptsuf0-9 +-]*") {
             let _ = Recorded::from_json(&text);
             let _ = read_steps(&steps, &mut 100);
         }
@@ -249,6 +273,11 @@ mod tests {
             (&task("r9223372036854775808"), "no number"),
             (&task("é1"), "there is no such step"),
             (&task("w4294967296"), "there is no such task"),
+            (&task("p1048576"), "there is no such channel (allowed: 0 to 1048575)"),
+            (
+                &text("{\"name\": \"n\", \"process\": 0, \"nice\": 0, \"cpus\": [0, 4096], \"steps\": \"\"}"),
+                "task 0 (n): there is no CPU 4096 (allowed: 0 to 4095)",
+            ),
             (
                 &text("{\"name\": \"n\", \"process\": 0, \"nice\": 20, \"steps\": \"\"}"),
                 "nice is 20 (allowed: -20 to 19)",

@@ -27,6 +27,10 @@ pub enum Step {
     Wake(u32),
     /// Waits until a task wakes it.
     Await(u32),
+    /// Puts something on a channel, from which any task takes it.
+    Post(u32),
+    /// Takes something from a channel; waits while there is nothing.
+    Take(u32),
     /// Waits for so many ns from now.
     Sleep(u64),
     /// Waits until so many ns after its own start, or, if that has passed, not at all.
@@ -44,6 +48,8 @@ pub struct Task {
     pub process: u32,
     /// Nice value, -20 to 19.
     pub nice: i8,
+    /// CPUs of the recorded machine that it may run on; empty for all.
+    pub cpus: Vec<u32>,
     /// What it does, before it ends.
     pub steps: Vec<Step>,
 }

@@ -2,9 +2,10 @@
 //!
 //! A task that wakes another one and the one that it wakes share a semaphore: the n-th wakeup ends the n-th wait for it,
 //! however late it comes. So the order of cause and effect is that of the recording, and the times are the simulated
-//! machine's.
+//! machine's. A channel is a semaphore, too, which any task may post to and take from. If nothing else can happen, the
+//! longest wait for one ends nevertheless: another task may have taken what was meant for the one that waits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Recorded, Step, Task};
 use crate::program::{Attributes, Footprint, Limits, Op, Policy, Program, Shared, Workload};
@@ -15,6 +16,14 @@ const PRIVATE_BYTES: u64 = 8 << 10;
 const SHARED_BYTES: u64 = 8 << 10;
 const FOOTPRINT: &str =
     "how much memory the tasks touch is not recorded: 8 KiB each, and 8 KiB for each process";
+
+/// What a semaphore stands for.
+#[derive(PartialEq, Eq, Hash)]
+enum Via {
+    /// The first task wakes the second.
+    Pair(u32, u32),
+    Channel(u32),
+}
 
 /// How tasks come to be.
 struct Births {
@@ -38,11 +47,12 @@ impl Recorded {
         }
         let births = self.births()?;
         let semaphores = self.semaphores()?;
+        let mut cpu_sets: Vec<Vec<u32>> = Vec::new();
         // the first task stands for the machine, which had all those tasks that no other starts; they begin together
         // when all are there, but for those that have to be woken first
         let begins = |task: &Task| {
             let timed = task.steps.iter().any(|step| matches!(step, Step::Until(_)));
-            timed || !matches!(task.steps.first(), Some(Step::Await(_)))
+            timed || !matches!(task.steps.first(), Some(Step::Await(_) | Step::Take(_)))
         };
         let at_start = |i: usize| births.parent[i].is_none() && begins(&self.tasks[i]);
         let together = (0..self.tasks.len()).filter(|i| at_start(*i)).count() as u32;
@@ -52,6 +62,15 @@ impl Recorded {
         let mut timers = 0;
         for index in 0..self.tasks.len() {
             let mut ops: Vec<Op> = births.threads[index].iter().map(|thread| spawn(*thread, false)).collect();
+            if !self.tasks[index].cpus.is_empty() {
+                let cpus = &self.tasks[index].cpus;
+                let known = cpu_sets.iter().position(|set| set == cpus);
+                let set = known.unwrap_or_else(|| {
+                    cpu_sets.push(cpus.clone());
+                    cpu_sets.len() - 1
+                });
+                ops.push(Op::SetAffinity { set: set as u32 });
+            }
             if at_start(index) {
                 ops.push(Op::Barrier { barrier: 0, starts: true });
             }
@@ -75,11 +94,12 @@ impl Recorded {
                 .chain(self.tasks.iter().map(attributes))
                 .collect(),
             roles: [Role::One("start of the recording".into())].into_iter().chain(roles).collect(),
-            cpu_sets: Vec::new(),
+            cpu_sets,
             groups: Vec::new(),
             shared: Shared {
                 barriers: vec![together + 1],
                 semaphores: semaphores.len() as u32,
+                channels: semaphores.keys().filter(|via| matches!(via, Via::Channel(_))).count() as u32,
                 timers,
                 ..Shared::default()
             },
@@ -154,8 +174,26 @@ impl Recorded {
         Ok(Births { parent, threads, leaders })
     }
 
-    /// The semaphore of each pair of which one wakes the other.
-    fn semaphores(&self) -> Result<HashMap<(u32, u32), u32>, String> {
+    /// The semaphore of each pair of which one wakes the other, and of each channel.
+    fn semaphores(&self) -> Result<HashMap<Via, u32>, String> {
+        let pairs = self.pairs()?;
+        let mut channels: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for step in self.tasks.iter().flat_map(|task| &task.steps) {
+            match *step {
+                Step::Post(channel) => channels.entry(channel).or_default().0 += 1,
+                Step::Take(channel) => channels.entry(channel).or_default().1 += 1,
+                _ => {}
+            }
+        }
+        if let Some((channel, (posts, takes))) = channels.iter().find(|(_, (posts, takes))| posts < takes) {
+            return Err(format!("{takes} steps take from channel {channel}, to which {posts} post"));
+        }
+        let pairs = pairs.into_iter().map(|(waker, woken)| Via::Pair(waker, woken));
+        Ok(pairs.chain(channels.into_keys().map(Via::Channel)).zip(0..).collect())
+    }
+
+    /// The pairs of which one wakes the other.
+    fn pairs(&self) -> Result<Vec<(u32, u32)>, String> {
         let mut wakeups: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
         for (index, _, step, other) in self.relations() {
             match step {
@@ -174,13 +212,13 @@ impl Recorded {
             let [waker, woken] = [waker, woken].map(|task| self.named(*task as usize));
             return Err(format!("{woken} waits {waits} times for {waker}, which wakes it {wakes} times"));
         }
-        Ok(pairs.into_iter().zip(0..).map(|((pair, _), semaphore)| (pair, semaphore)).collect())
+        Ok(pairs.into_iter().map(|(pair, _)| pair).collect())
     }
 
     fn steps(
         &self,
         index: u32,
-        semaphores: &HashMap<(u32, u32), u32>,
+        semaphores: &HashMap<Via, u32>,
         timers: &mut u32,
         ops: &mut Vec<Op>,
     ) -> Result<(), String> {
@@ -194,8 +232,10 @@ impl Recorded {
             ops.push(match *step {
                 Step::Run(0) => continue,
                 Step::Run(ns) => Op::Run { ns },
-                Step::Wake(woken) => Op::Up { semaphore: semaphores[&(index, woken)] },
-                Step::Await(waker) => Op::Down { semaphore: semaphores[&(waker, index)] },
+                Step::Wake(woken) => Op::Up { semaphore: semaphores[&Via::Pair(index, woken)] },
+                Step::Await(waker) => Op::Down { semaphore: semaphores[&Via::Pair(waker, index)] },
+                Step::Post(channel) => Op::Up { semaphore: semaphores[&Via::Channel(channel)] },
+                Step::Take(channel) => Op::Down { semaphore: semaphores[&Via::Channel(channel)] },
                 Step::Sleep(ns) => Op::Sleep { ns },
                 Step::Until(ns) if ns < until => {
                     let task = self.named(index as usize);
@@ -229,6 +269,7 @@ mod tests {
             name: format!("t{index}"),
             process: *process,
             nice: 0,
+            cpus: Vec::new(),
             steps: steps.to_vec(),
         };
         Recorded { tasks: tasks.iter().enumerate().map(task).collect(), ..Recorded::default() }
@@ -273,6 +314,24 @@ mod tests {
     }
 
     #[test]
+    fn channels_and_affinity_become_semaphores_and_sets() {
+        use Step::*;
+        let mut r =
+            recorded(&[(0, &[Post(7), Post(7), Wake(1)]), (1, &[Take(7), Await(0)]), (2, &[Take(7)])]);
+        (r.tasks[1].cpus, r.tasks[2].cpus) = (vec![1, 3], vec![1, 3]);
+        let workload = r.workload("x.cww").unwrap();
+        let (up, down) = (|semaphore| Op::Up { semaphore }, |semaphore| Op::Down { semaphore });
+        let barrier = Op::Barrier { barrier: 0, starts: true };
+        let set = Op::SetAffinity { set: 0 };
+        let wanted: [&[Op]; 3] = [&[barrier, up(1), up(1), up(0)], &[set, down(1), down(0)], &[set, down(1)]];
+        for (program, ops) in workload.programs[1..].iter().zip(wanted) {
+            assert_eq!(**program, *ops);
+        }
+        assert_eq!(workload.cpu_sets, [vec![1, 3]]);
+        assert_eq!((workload.shared.semaphores, workload.shared.channels), (2, 1));
+    }
+
+    #[test]
     fn what_cannot_happen_is_refused() {
         use Step::*;
         let refusal = |tasks: &[(u32, &[Step])]| recorded(tasks).workload("x").unwrap_err();
@@ -284,6 +343,10 @@ mod tests {
         assert_eq!(
             refusal(&[(0, &[Await(1)]), (1, &[])]),
             "task 0 (t0) waits 1 times for task 1 (t1), which wakes it 0 times"
+        );
+        assert_eq!(
+            refusal(&[(0, &[Take(3)]), (0, &[Post(3), Take(3)])]),
+            "2 steps take from channel 3, to which 1 post"
         );
         assert_eq!(refusal(&[(0, &[Wake(0)])]), "task 0 (t0): it wakes itself, or waits for itself");
         assert_eq!(
