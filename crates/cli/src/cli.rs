@@ -31,6 +31,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// List the machines that come with the program
     Machines(Machines),
+    /// Describe this machine in a file, for others to simulate
+    Machine(MachineFile),
     /// Print the nodes, caches, cores and CPUs of a machine
     Topology(Topology),
     /// Print the sched domains of a CPU as the kernel's debugfs does
@@ -105,6 +107,30 @@ pub(crate) struct Machines {
     /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct MachineFile {
+    #[command(subcommand)]
+    pub(crate) command: MachineCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum MachineCommand {
+    /// Write CPUs, caches, capacities, idle states, the kernel's version and its scheduler's features to a file that
+    /// --machine takes; it has no names, addresses or serial numbers
+    Save(MachineSave),
+}
+
+#[derive(Args)]
+pub(crate) struct MachineSave {
+    /// The file
+    #[arg(value_name = "F.toml")]
+    pub(crate) file: PathBuf,
+    /// Take the costs and idle states from a file that coreward calibrate --out wrote on this machine [default: those of
+    /// a typical machine, and what sysfs says]
+    #[arg(long, value_name = "M.toml")]
+    pub(crate) calibrated: Option<PathBuf>,
 }
 
 #[derive(Args)]

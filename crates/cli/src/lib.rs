@@ -18,6 +18,7 @@ mod ftracefile;
 mod import;
 mod intervals;
 mod live;
+mod machine_save;
 mod machines;
 mod output;
 mod own_policy;
@@ -77,6 +78,9 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
     match command {
         Command::Machines(args) => machines::run(&args, out),
+        Command::Machine(args) => match args.command {
+            cli::MachineCommand::Save(args) => machine_save::run(&args, out),
+        },
         Command::Topology(args) => topology::run(&args, out),
         Command::Domains(args) => domains::run(&args, out),
         Command::Features(args) => features::run(&args, out),

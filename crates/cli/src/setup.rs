@@ -158,6 +158,15 @@ pub(crate) fn default_policy(machine: &str) -> Default {
             ));
         }
     }
+    let before = policy.deviations();
+    for feature in loaded.iter().flat_map(|machine| &machine.features) {
+        // the kernel has others, which nothing here stands for
+        let _ = policy.changes.sched_feat(policy.code, feature);
+    }
+    let set: Vec<_> = policy.deviations().into_iter().filter(|what| !before.contains(what)).collect();
+    if !set.is_empty() {
+        notes.push(format!("the machine's kernel runs with {}, other than the profile", set.join(", ")));
+    }
     Default { policy, notes }
 }
 

@@ -87,6 +87,11 @@ fn a_machine_file_knows_its_kernel() {
     let voluntary = of("kernel = \"6.12.1\"\npreemption = \"voluntary\"");
     assert_eq!(voluntary["notes"], Value::Array(Vec::new()));
 
+    let listed = of("kernel = \"6.18.44\"\nfeatures = \"NO_SIS_UTIL TTWU_QUEUE NO_SUCH_FEATURE\"");
+    assert!(!is_on(&listed, "SIS_UTIL") && is_on(&lazy, "SIS_UTIL"));
+    let other = "the machine's kernel runs with NO_SIS_UTIL, other than the profile";
+    assert_eq!(listed["notes"], serde_json::json!([other]));
+
     // a named profile is that of no machine, and options go before both
     let machine = file("kernel = \"6.18.44\"\npreemption = \"none\"");
     assert!(is_on(&run(&["--machine", &machine, "--profile", "6.18"]), "PREEMPT_LAZY"));

@@ -58,6 +58,23 @@ pub(crate) fn preemption(release: &str) -> Option<Preemption> {
         .or_else(|| of_config(&config(release)?))
 }
 
+/// The scheduler's features in the running kernel; debugfs shows them to root alone, and not under lockdown.
+pub(crate) fn features() -> Vec<String> {
+    // the second is the place until 5.12
+    let places = ["/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features"];
+    let text = places.iter().find_map(|place| fs::read_to_string(place).ok()).unwrap_or_default();
+    words(&text).unwrap_or_default()
+}
+
+/// The features of a list; `None` if it is none.
+pub(crate) fn words(text: &str) -> Option<Vec<String>> {
+    let is_feature = |word: &str| {
+        word.len() <= 64 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let words: Vec<_> = text.split_whitespace().map(str::to_owned).collect();
+    words.iter().all(|word| is_feature(word)).then_some(words)
+}
+
 /// From debugfs, which encloses the model that is in use in parentheses: `none voluntary (full) lazy`.
 fn chosen(text: &str) -> Option<Preemption> {
     let (_, rest) = text.split_once('(')?;
@@ -130,6 +147,13 @@ mod tests {
             Some(Preemption::None)
         );
         assert_eq!(of_config(""), None);
+    }
+
+    #[test]
+    fn features_are_words() {
+        assert_eq!(words("PLACE_LAG NO_TTWU_QUEUE\n").unwrap(), ["PLACE_LAG", "NO_TTWU_QUEUE"]);
+        assert_eq!(words(""), Some(Vec::new()));
+        assert_eq!(words("PLACE_LAG no"), None);
     }
 
     #[test]

@@ -146,6 +146,9 @@ pub struct Machine {
     /// How that kernel preempts, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemption: Option<Preemption>,
+    /// The scheduler's features as that kernel lists them (`NO_TTWU_QUEUE`), if that is known; otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
     /// Where figures come from, by their path in a machine file (`costs.tick_ns`).
     pub sources: BTreeMap<String, String>,
     /// What had to be assumed because the description does not say it, one sentence each.
@@ -215,6 +218,7 @@ impl Machine {
                 if spec == HERE {
                     machine.kernel = kernel::release();
                     machine.preemption = machine.kernel.as_deref().and_then(kernel::preemption);
+                    machine.features = kernel::features();
                 }
                 return Ok(machine);
             }
@@ -324,6 +328,7 @@ impl Machine {
             hz: 250,
             kernel: None,
             preemption: None,
+            features: Vec::new(),
             sources: BTreeMap::new(),
             assumptions: Vec::new(),
             cpus,

@@ -11,7 +11,7 @@ use toml::{Spanned, Value};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
-use crate::kernel::Preemption;
+use crate::kernel::{self, Preemption};
 use crate::machine::{Arch, IdleState, Machine, Place, flat_distances};
 use crate::online::{CacheSizes, unknown_distances};
 use crate::presets;
@@ -34,6 +34,7 @@ struct File {
     hz: Option<Figure>,
     kernel: Option<Figure>,
     preemption: Option<Figure>,
+    features: Option<Figure>,
     distances: Option<Figure>,
     reclaim_distance: Option<Figure>,
     llc: Option<Vec<Spanned<Llc>>>,
@@ -386,6 +387,13 @@ impl Reader<'_> {
         }
         if let Some(figure) = &file.preemption {
             machine.preemption = Some(self.choice("preemption", figure, &Preemption::ALL)?);
+        }
+        if let Some(figure) = &file.features {
+            let text = self.text("features", figure)?;
+            let words = kernel::words(text);
+            let wrong =
+                || "features are words of capital letters, digits and underscores, as the kernel lists them";
+            machine.features = words.ok_or_else(|| self.wrong(figure, wrong().to_owned()))?;
         }
         if let Some(figure) = &file.reclaim_distance {
             machine.reclaim_distance = self.integer("reclaim_distance", figure, 10, 254)? as u32;

@@ -59,6 +59,9 @@ impl Writer<'_> {
         if let Some(preemption) = machine.preemption {
             self.figure("preemption", "preemption", quote(preemption.name()));
         }
+        if !machine.features.is_empty() {
+            self.figure("features", "features", quote(&machine.features.join(" ")));
+        }
         self.figure("distances", "distances", format_args!("{:?}", machine.distances));
         self.figure("reclaim_distance", "reclaim_distance", machine.reclaim_distance);
         if machine.idle_states.is_empty() {
