@@ -341,7 +341,7 @@ fn import_events_with(events: &[(u64, i32, What)], options: Options) -> (Recorde
         };
         import.event(&event).unwrap();
     }
-    import.finish(&Recording::of(Box::new(Cursor::new(""))).unwrap()).unwrap()
+    import.finish(&Recording::of(Vec::new()).unwrap()).unwrap()
 }
 
 fn task(pid: i32) -> Task {
