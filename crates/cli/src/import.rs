@@ -121,6 +121,11 @@ fn summary(out: &mut dyn Write, recorded: &Recorded, report: &Report) -> Result<
         "seen    {} switches to these tasks, {} migrations, {} tasks woken before they slept, {} waits for a periodic timer",
         report.switches, report.migrations, report.woken_awake, report.periodic
     )?;
+    let [median, p99] = report.wakeup_latency_us;
+    writeln!(
+        out,
+        "latency from a wakeup to running {median:.1} us in the median, {p99:.1} us in the 99th percentile"
+    )?;
     Ok(())
 }
 

@@ -14,6 +14,12 @@ use crate::event::CpuSet;
 /// The first priority of the fair class (`MAX_RT_PRIO`).
 const FAIR_PRIO: i32 = 100;
 
+/// A percentile of ns in order, in us; 0 of none.
+fn percentile_us(sorted: &[u32], pct: usize) -> f64 {
+    let at = (sorted.len() * pct).div_ceil(100).saturating_sub(1);
+    sorted.get(at).map_or(0.0, |ns| f64::from(*ns) / 1e3)
+}
+
 /// The numbers of a set's CPUs.
 fn cpus(set: &CpuSet) -> Vec<u32> {
     (0..64 * set.len() as u32).filter(|cpu| set[*cpu as usize / 64] >> (cpu % 64) & 1 == 1).collect()
@@ -105,6 +111,8 @@ impl Import {
             tasks.push(RecordedTask { name, process: number, nice, cpus, steps: steps.steps });
         }
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
+        self.latencies.sort_unstable();
+        self.report.wakeup_latency_us = [50, 99].map(|pct| percentile_us(&self.latencies, pct));
         self.report.channels = [channels.len() as u64, self.channels.shared()];
         self.report.work_s = tasks.iter().flat_map(|task| &task.steps).map(work).sum::<u64>() as f64 / 1e9;
         tasks

@@ -99,6 +99,10 @@ struct Seen {
     /// When its first step began.
     born: Option<u64>,
     left_out: Option<&'static str>,
+    /// It is queued because it was woken.
+    woken: bool,
+    /// It was woken since it last ran on: if it seems to sleep now, the wakeup came between its dequeueing and its switch.
+    woken_awake: Option<Cause>,
     /// What it is about to sleep on, or sleeps on.
     waits_on: Option<Channel>,
     /// The CPUs that it may run on, if they are not all.
@@ -118,6 +122,8 @@ pub struct Import {
     /// The present task of each thread id.
     by_pid: HashMap<i32, usize>,
     channels: Channels,
+    /// From each wakeup of an imported task to its running, in ns.
+    latencies: Vec<u32>,
     start: Option<u64>,
     end: u64,
     steps: usize,
@@ -142,6 +148,7 @@ impl Import {
             tasks: Vec::new(),
             by_pid: HashMap::new(),
             channels: Channels::default(),
+            latencies: Vec::new(),
             start: None,
             end: 0,
             steps: 0,
@@ -310,6 +317,8 @@ impl Import {
             new: parent.is_some(),
             born: None,
             left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
+            woken: false,
+            woken_awake: None,
             waits_on: None,
             allowed: parent.and_then(|parent| self.tasks[parent].allowed),
             cpu_ns: 0,
@@ -390,14 +399,26 @@ impl Import {
         let comes = if next.pid == 0 { Current::Idle } else { Current::Task(self.task(next)?) };
         if let Current::Task(index) = comes {
             match self.tasks[index].state {
-                State::Blocked { since } => self.wait(index, since, at, Cause::Unknown),
-                State::Queued { since } => self.tasks[index].queued_ns += at - since,
+                State::Blocked { since } => match self.tasks[index].woken_awake {
+                    Some(cause) => {
+                        self.tasks[index].waits.count(cause);
+                        self.tasks[index].queued_ns += at - since;
+                        self.latency(index, at - since);
+                    }
+                    None => self.wait(index, since, at, Cause::Unknown),
+                },
+                State::Queued { since } => {
+                    self.tasks[index].queued_ns += at - since;
+                    if self.tasks[index].woken {
+                        self.latency(index, at - since);
+                    }
+                }
                 _ => {}
             }
             self.named(index, next.comm, at, false);
             let task = &mut self.tasks[index];
             task.prio = next.prio;
-            task.waits_on = None;
+            (task.waits_on, task.woken, task.woken_awake) = (None, false, None);
             task.state = State::Running;
             task.born.get_or_insert(at);
             task.open.1 += 1;
@@ -405,6 +426,12 @@ impl Import {
         }
         self.cpus.switch(cpu, comes);
         Ok(())
+    }
+
+    fn latency(&mut self, index: usize, ns: u64) {
+        if self.tasks[index].left_out.is_none() {
+            self.latencies.push(u32::try_from(ns).unwrap_or(u32::MAX));
+        }
     }
 
     /// A wait for something that is not an imported task ends.
@@ -466,6 +493,7 @@ impl Import {
             (State::Dead, _) => return Ok(()),
             (State::Running | State::Queued { .. }, None) => {
                 self.report.woken_awake += 1;
+                self.tasks[index].woken_awake = (state == State::Running).then_some(cause);
                 return Ok(());
             }
             (_, Some(waker)) => {
@@ -475,6 +503,7 @@ impl Import {
                 let awake = matches!(state, State::Running | State::Queued { .. });
                 if awake {
                     self.report.woken_awake += 1;
+                    self.tasks[index].woken_awake = (state == State::Running).then_some(cause);
                     self.account_task(index, at);
                 }
                 match state {
@@ -499,6 +528,7 @@ impl Import {
             }
             (State::Blocked { since }, None) => self.wait(index, since, at, cause),
         }
+        self.tasks[index].woken = true;
         self.tasks[index].state = State::Queued { since: at };
         Ok(())
     }

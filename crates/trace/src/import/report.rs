@@ -27,6 +27,8 @@ pub struct Report {
     pub channels: [u64; 2],
     /// Tasks that were woken before they had gone to sleep; they wait for that, too.
     pub woken_awake: u64,
+    /// From a wakeup of an imported task to its running: median and 99th percentile, in us.
+    pub wakeup_latency_us: [f64; 2],
     /// Moves to another CPU.
     pub migrations: u64,
     /// Waits that a periodic timer ended, which is taken to keep its times.

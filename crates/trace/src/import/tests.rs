@@ -371,6 +371,8 @@ fn a_queue_is_a_channel_and_a_broadcast_is_not() {
     };
     let (queue, report) = recorded(50);
     assert_eq!(report.channels, [2, 1], "the futex, and what task 1 polls");
+    // tasks 2, 1 and 3 run 50 us, 50 us and 200 us after their wakeups; task 1 does not run again
+    assert_eq!(report.wakeup_latency_us, [50.0, 200.0]);
     assert_eq!(steps(&queue, "t1-0"), [Run(100), Post(0), Run(50), Post(0), Run(50), Take(1)]);
     assert_eq!(steps(&queue, "t2-0"), [Take(0), Run(50), Post(1), Run(50)]);
     assert!(steps(&queue, "t3-0").contains(&Take(0)));
@@ -380,6 +382,32 @@ fn a_queue_is_a_channel_and_a_broadcast_is_not() {
         ["t1", "t3"].map(|name| barrier.tasks.iter().position(|t| t.name.starts_with(name)).unwrap() as u32);
     assert!(steps(&barrier, "t1-0").contains(&Wake(t3)));
     assert!(steps(&barrier, "t3-0").contains(&Await(t1)));
+}
+
+#[test]
+fn a_wakeup_just_before_the_switch_ends_the_wait() {
+    use Step::*;
+    let away =
+        |us, pid, leaving, next| (us, pid, What::Switch { prev: task(pid), leaving, next: task(next) });
+    // task 2 is dequeued when task 1, on another CPU, wakes it; its switch follows
+    let waking = |us| (us, 1, What::Waking { task: task(2) });
+    let of = |leaving| {
+        let events = [
+            away(0, 1, Leaving::Blocked, 2),
+            waking(100),
+            away(102, 2, leaving, 0),
+            away(120, 0, Leaving::Runnable, 2),
+            away(220, 2, Leaving::Blocked, 0),
+        ];
+        import_events(&events)
+    };
+    let (recorded, report) = of(Leaving::Blocked);
+    assert_eq!(steps(&recorded, "t2-0"), [Run(100), Await(0), Run(102)]);
+    assert_eq!((report.waits.task, report.waits.unknown), (1, 0));
+    assert_eq!(report.wakeup_latency_us, [18.0, 18.0]);
+    // it was preempted: that wakeup came for nothing
+    let (_, report) = of(Leaving::Runnable);
+    assert_eq!((report.waits.all(), report.wakeup_latency_us), (0, [0.0, 0.0]));
 }
 
 #[test]
