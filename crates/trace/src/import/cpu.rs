@@ -23,6 +23,8 @@ struct Cpu {
     current: Current,
     /// Its time is accounted up to here.
     since: u64,
+    /// When it became idle, if it is.
+    idle_since: u64,
     handlers: Vec<Handler>,
     /// Other CPUs of its core.
     siblings: Vec<usize>,
@@ -102,8 +104,14 @@ impl Cpus {
         }
     }
 
+    /// Since when a CPU is idle; `None` if it is not.
+    pub(super) fn idle_since(&self, cpu: usize) -> Option<u64> {
+        (self.cpus[cpu].current == Current::Idle).then_some(self.cpus[cpu].idle_since)
+    }
+
     /// A CPU runs another task. Its siblings' time has to be accounted before.
     pub(super) fn switch(&mut self, cpu: usize, to: Current) {
+        self.cpus[cpu].idle_since = self.cpus[cpu].since;
         self.cpus[cpu].current = to;
         // a handler does not switch; its end was lost
         self.cpus[cpu].handlers.clear();

@@ -20,7 +20,12 @@ pub(super) enum Draft {
         switches: u32,
     },
     /// Through a channel, if it is known.
-    Wake(usize, Option<Via>),
+    Wake {
+        task: usize,
+        via: Option<Via>,
+        /// Another CPU had to be interrupted for it.
+        interrupts: bool,
+    },
     Await(usize, Option<Via>),
     Start(usize),
     /// It waited for something that is not a task.
@@ -94,9 +99,10 @@ pub(super) fn steps(
                     _ => {}
                 }
             }
-            Draft::Wake(task, via) => {
+            Draft::Wake { task, via, interrupts } => {
                 let Some((task, _)) = number(task) else { continue };
                 debt += costs.wakeup_ns + costs.enqueue_ns;
+                debt += if interrupts { costs.ipi_send_ns } else { 0 };
                 out.steps.push(via.and_then(&channel).map_or(Step::Wake(task), Step::Post));
             }
             Draft::Start(task) => {
@@ -182,6 +188,10 @@ mod tests {
         steps(drafts, style, |task| Some((task as u32, true)), |_| None).steps
     }
 
+    fn wake(task: usize, interrupts: bool) -> Draft {
+        Draft::Wake { task, via: None, interrupts }
+    }
+
     fn run(work: u64) -> Draft {
         Draft::Run { work, switches: 0 }
     }
@@ -223,16 +233,18 @@ mod tests {
         };
         let twice = Draft::Run { work: 10_000, switches: 2 };
         assert_eq!(
-            of(&[twice, Draft::Wake(1, None), run(10_000), Draft::Await(1, None)], &style(&costs)),
+            of(&[twice, wake(1, false), run(10_000), Draft::Await(1, None)], &style(&costs)),
             (vec![Step::Run(9760), Step::Wake(1), Step::Run(8797), Step::Await(1)], 0)
         );
+        let far = Costs { ipi_send_ns: 2000, ..costs.clone() };
+        assert_eq!(of(&[wake(1, true), run(10_000)], &style(&far)).0[1], Step::Run(6800));
         let block = Draft::Block { since: 0, at: 50, cause: Cause::Timer };
         assert_eq!(of(&[run(10_000), block], &style(&costs)).0[0], Step::Run(9987));
         let started = Style { started: Some(true), ended: true, ..style(&costs) };
         assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
         assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));
         // a segment that is too short for its costs has none, and the next one does not pay
-        let short = [Draft::Wake(1, None), run(200), Draft::Await(1, None), run(10_000)];
+        let short = [wake(1, false), run(200), Draft::Await(1, None), run(10_000)];
         assert_eq!(
             of(&short, &style(&costs)),
             (vec![Step::Wake(1), Step::Await(1), Step::Run(10_000)], 1003)

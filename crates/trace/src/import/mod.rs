@@ -85,6 +85,16 @@ enum State {
     Dead,
 }
 
+/// A wakeup by a task.
+#[derive(Clone, Copy)]
+struct Wakeup {
+    by: usize,
+    /// Where it stands among that one's drafts.
+    draft: usize,
+    cpu: usize,
+    at: u64,
+}
+
 struct Seen {
     comm: Comm,
     tgid: Option<i32>,
@@ -99,6 +109,8 @@ struct Seen {
     /// When its first step began.
     born: Option<u64>,
     left_out: Option<&'static str>,
+    /// Who woke it, if it has not run since.
+    wakeup: Option<Wakeup>,
     /// It is queued because it was woken.
     woken: bool,
     /// It was woken since it last ran on: if it seems to sleep now, the wakeup came between its dequeueing and its switch.
@@ -317,6 +329,7 @@ impl Import {
             new: parent.is_some(),
             born: None,
             left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
+            wakeup: None,
             woken: false,
             woken_awake: None,
             waits_on: None,
@@ -415,6 +428,9 @@ impl Import {
                 }
                 _ => {}
             }
+            if let Some(wakeup) = self.tasks[index].wakeup.take() {
+                self.interrupts(wakeup, cpu, at, leaving == Leaving::Runnable && prev.pid != 0);
+            }
             self.named(index, next.comm, at, false);
             let task = &mut self.tasks[index];
             task.prio = next.prio;
@@ -426,6 +442,20 @@ impl Import {
         }
         self.cpus.switch(cpu, comes);
         Ok(())
+    }
+
+    /// Notes whether a wakeup interrupted the CPU that the task runs on now: unless that is the waker's, it did if it
+    /// preempted there, or if the CPU was idle, and took so long that it did not just poll.
+    fn interrupts(&mut self, wakeup: Wakeup, cpu: usize, at: u64, preempts: bool) {
+        let deliver_ns = self.options.machine.as_ref().map_or(0, |machine| machine.costs.ipi_deliver_ns);
+        let idle = self.cpus.idle_since(cpu).is_some_and(|since| since <= wakeup.at);
+        let interrupted = preempts || (idle && at - wakeup.at >= deliver_ns);
+        if wakeup.cpu != cpu
+            && interrupted
+            && let Draft::Wake { interrupts, .. } = &mut self.tasks[wakeup.by].drafts[wakeup.draft]
+        {
+            *interrupts = true;
+        }
     }
 
     fn latency(&mut self, index: usize, ns: u64) {
@@ -516,7 +546,9 @@ impl Import {
                 if let Some(via) = via {
                     self.channels.wakes(via, waker, index, at);
                 }
-                self.step(waker, Some(Draft::Wake(index, via)));
+                self.step(waker, Some(Draft::Wake { task: index, via, interrupts: false }));
+                let draft = self.tasks[waker].drafts.len() - 1;
+                self.tasks[index].wakeup = Some(Wakeup { by: waker, draft, cpu, at });
                 self.step(index, Some(Draft::Await(waker, via)));
                 if awake {
                     return Ok(());

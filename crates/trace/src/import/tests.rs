@@ -410,6 +410,42 @@ fn a_wakeup_just_before_the_switch_ends_the_wait() {
     assert_eq!((report.waits.all(), report.wakeup_latency_us), (0, [0.0, 0.0]));
 }
 
+/// Sending an interrupt is the kernel's time, which the simulator charges for, and not the waker's work.
+#[test]
+fn what_an_interrupt_cost_its_sender_is_no_work() {
+    let work = |latency: u64| {
+        let cpu = 1;
+        let mut machine = free("2c");
+        (machine.costs.ipi_send_ns, machine.costs.ipi_deliver_ns) = (4000, 5000);
+        let mut import =
+            Import::new(Options { machine: Some(machine), to_ns: u64::MAX, ..Options::default() });
+        let switch = |prev, leaving, next| What::Switch { prev: task(prev), leaving, next: task(next) };
+        for (us, cpu, pid, what) in [
+            (0, 0, 0, switch(0, Leaving::Runnable, 1)),
+            (10, cpu, 2, switch(2, Leaving::Blocked, 0)),
+            (100, 0, 1, What::Waking { task: task(2) }),
+            (100 + latency, cpu, 0, switch(0, Leaving::Runnable, 2)),
+            (150, cpu, 2, switch(2, Leaving::Blocked, 0)),
+            (200, 0, 1, switch(1, Leaving::Blocked, 0)),
+        ] {
+            let event = Event {
+                at: us * 1000,
+                cpu,
+                pid,
+                tgid: Some(pid),
+                comm: task(pid).comm,
+                in_interrupt: Some(false),
+                what,
+            };
+            import.event(&event).unwrap();
+        }
+        let (recorded, _) = import.finish(&Recording::of(Vec::new()).unwrap()).unwrap();
+        steps(&recorded, "t1-0")[2]
+    };
+    assert_eq!(work(5), Step::Run(96), "it halted");
+    assert_eq!(work(4), Step::Run(100), "it polled");
+}
+
 #[test]
 fn affinity_is_imported_and_inherited() {
     let allowed = |us, pid, cpus| (us, -1, What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] });
