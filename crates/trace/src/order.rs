@@ -2,8 +2,7 @@
 //!
 //! Recorders keep a buffer for each CPU and merge them, so neighbouring events may stand the wrong way round.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::event::{Event, What};
 
@@ -13,11 +12,8 @@ const WINDOW: usize = 4096;
 /// Puts events into order.
 #[derive(Default)]
 pub struct Reorder {
-    waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    /// The events that wait, by the number in the heap; free places have none.
-    events: Vec<Option<Event>>,
-    free: VecDeque<usize>,
-    arrived: u64,
+    /// In order. Nearly all events belong to the end.
+    waiting: VecDeque<Event>,
     newest: u64,
     released: u64,
     /// How many events came after a later one.
@@ -37,24 +33,23 @@ impl Reorder {
         if event.at < self.released {
             return Err(self.released - event.at);
         }
-        self.late += u64::from(event.at < self.newest);
-        self.newest = self.newest.max(event.at);
-        let place = self.free.pop_front().unwrap_or_else(|| {
-            self.events.push(None);
-            self.events.len() - 1
-        });
-        self.events[place] = Some(event);
-        self.waiting.push(Reverse((event.at, self.arrived, place)));
-        self.arrived += 1;
+        if event.at >= self.newest {
+            self.newest = event.at;
+            self.waiting.push_back(event);
+        } else {
+            self.late += 1;
+            // behind those of the same time
+            let place = self.waiting.partition_point(|other| other.at <= event.at);
+            self.waiting.insert(place, event);
+        }
         Ok(if self.waiting.len() > WINDOW { self.pop() } else { None })
     }
 
     /// The earliest event that is left.
     pub fn pop(&mut self) -> Option<Event> {
-        let Reverse((at, _, place)) = self.waiting.pop()?;
-        self.released = at;
-        self.free.push_back(place);
-        self.events[place].take()
+        let event = self.waiting.pop_front()?;
+        self.released = event.at;
+        Some(event)
     }
 }
 

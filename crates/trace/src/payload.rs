@@ -24,11 +24,11 @@ pub(crate) fn what(event: &[u8], fields: &[u8]) -> Option<What> {
         b"sched_waking" => What::Waking { task: woken(fields)? },
         b"sched_wakeup" => What::Wakeup { task: woken(fields)? },
         b"sched_wakeup_new" => What::WakeupNew { task: woken(fields)? },
-        b"sched_process_fork" => What::Fork {
-            parent: parent(before(fields, b" child_comm=")?)?,
-            child: number(after_last(fields, b" child_pid=")?)?,
-            comm: Comm::new(before_last(after(fields, b" child_comm=")?, b" child_pid=")?),
-        },
+        b"sched_process_fork" => {
+            let (before, child) = around(fields, b" child_comm=")?;
+            let (comm, pid) = around_last(child, b" child_pid=")?;
+            What::Fork { parent: parent(before)?, child: number(pid)?, comm: Comm::new(comm) }
+        }
         b"sched_process_exit" => What::Exit { pid: number(after_last(fields, b" pid=")?)? },
         b"sched_process_exec" => What::Exec { pid: number(after_last(fields, b" pid=")?)? },
         b"sched_migrate_task" => What::Migrate { pid: number(after_last(fields, b" pid=")?)? },
@@ -55,12 +55,11 @@ fn parent(fields: &[u8]) -> Option<i32> {
 
 fn switch(fields: &[u8]) -> Option<What> {
     let Some(rest) = fields.strip_prefix(b"prev_comm=") else { return short_switch(fields) };
-    let prev = before(rest, b" next_comm=")?;
-    let next = after(rest, b" next_comm=")?;
+    let (prev, next) = around(rest, b" next_comm=")?;
     let state = after_last(prev, b" prev_state=")?;
     let task = |text, pid, prio| -> Option<Task> {
-        let comm = Comm::new(before_last(text, pid)?);
-        Some(Task { pid: number(after_last(text, pid)?)?, comm, prio: number(after_last(text, prio)?)? })
+        let (comm, rest) = around_last(text, pid)?;
+        Some(Task { pid: number(rest)?, comm: Comm::new(comm), prio: number(after_last(rest, prio)?)? })
     };
     Some(What::Switch {
         prev: task(prev, b" prev_pid=", b" prev_prio=")?,
@@ -71,25 +70,22 @@ fn switch(fields: &[u8]) -> Option<What> {
 
 /// `a:1 [120] S ==> b:2 [120]`
 fn short_switch(fields: &[u8]) -> Option<What> {
-    let (prev, next) = (before(fields, b" ==> ")?, after(fields, b" ==> ")?);
+    let (prev, next) = around(fields, b" ==> ")?;
     let state = prev.rsplit(|byte| *byte == b' ').next()?;
     Some(What::Switch { prev: short_task(prev)?, leaving: leaving(state)?, next: short_task(next)? })
 }
 
 fn woken(fields: &[u8]) -> Option<Task> {
     let Some(rest) = fields.strip_prefix(b"comm=") else { return short_task(fields) };
-    Some(Task {
-        pid: number(after_last(rest, b" pid=")?)?,
-        comm: Comm::new(before_last(rest, b" pid=")?),
-        prio: number(after_last(rest, b" prio=")?)?,
-    })
+    let (comm, rest) = around_last(rest, b" pid=")?;
+    Some(Task { pid: number(rest)?, comm: Comm::new(comm), prio: number(after_last(rest, b" prio=")?)? })
 }
 
 /// `a:1 [120]` and what follows
 fn short_task(text: &[u8]) -> Option<Task> {
-    let name = before_last(text, b" [")?;
-    let prio = number(after_last(text, b" [")?)?;
-    Some(Task { pid: number(after_last(name, b":")?)?, comm: Comm::new(before_last(name, b":")?), prio })
+    let (name, prio) = around_last(text, b" [")?;
+    let (comm, pid) = around_last(name, b":")?;
+    Some(Task { pid: number(pid)?, comm: Comm::new(comm), prio: number(prio)? })
 }
 
 /// The letters of `sched_switch`'s `prev_state`, or its number. Of the number's bits the lowest eight say that a task
@@ -127,26 +123,24 @@ pub(crate) fn number(text: &[u8]) -> Option<i32> {
     any.then_some(if negative { -value } else { value })
 }
 
+/// Where a part begins for the first time. Parts begin with a byte that is rare, so looking for that is fast.
 pub(crate) fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).position(|window| window == part)
+    memchr::memchr_iter(part[0], text).find(|at| text[*at..].starts_with(part))
 }
 
+/// The same for the last time.
 fn rfind(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).rposition(|window| window == part)
+    memchr::memrchr_iter(part[0], text).find(|at| text[*at..].starts_with(part))
 }
 
-fn before<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
-    // the arrow belongs to neither side
-    let text = find(text, part).map(|at| &text[..at])?;
-    Some(text.strip_suffix(b" ==>").unwrap_or(text))
+/// What stands before a part and behind it.
+fn around<'a>(text: &'a [u8], part: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    find(text, part).map(|at| (&text[..at], &text[at + part.len()..]))
 }
 
-fn after<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
-    find(text, part).map(|at| &text[at + part.len()..])
-}
-
-fn before_last<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
-    rfind(text, part).map(|at| &text[..at])
+/// The same of its last place.
+fn around_last<'a>(text: &'a [u8], part: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    rfind(text, part).map(|at| (&text[..at], &text[at + part.len()..]))
 }
 
 fn after_last<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {

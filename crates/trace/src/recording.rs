@@ -28,6 +28,9 @@ const REFUSED: [(&[u8], &str, &str); 4] = [
 /// What an archive of tar has at this place.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
+/// The longest recording, in ns: 13 days. Work of many CPUs then fits into 64 bits.
+const MAX_SPAN_NS: u64 = 1 << 50;
+
 /// A reader of one format. Its events are nearly in order.
 pub(crate) trait Source {
     /// The next event; `None` at the end.
@@ -64,6 +67,8 @@ impl<R: BufRead> Source for TextReader<R> {
 pub struct Recording {
     reader: Box<dyn Source>,
     order: Reorder,
+    /// The time of the first event.
+    first: Option<u64>,
     /// The file has ended.
     ended: bool,
 }
@@ -115,7 +120,7 @@ impl Recording {
     }
 
     fn with(reader: Box<dyn Source>) -> Recording {
-        Recording { reader, order: Reorder::default(), ended: false }
+        Recording { reader, order: Reorder::default(), first: None, ended: false }
     }
 
     fn binary(bytes: &Bytes) -> Result<Recording, ReadError> {
@@ -147,8 +152,17 @@ impl Recording {
     /// The next event; `None` at the end.
     ///
     /// # Errors
-    /// The file cannot be read, is not what it should be, or its events are not in order.
+    /// The file cannot be read, is not what it should be, or its events are not in order or too far apart.
     pub fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
+        let Some(event) = self.in_order()? else { return Ok(None) };
+        let first = *self.first.get_or_insert(event.at);
+        if event.at - first > MAX_SPAN_NS {
+            return Err(self.reader.refuse("an event is more than 13 days after the first one".into()));
+        }
+        Ok(Some(event))
+    }
+
+    fn in_order(&mut self) -> Result<Option<Event>, ReadError> {
         while !self.ended {
             let Some(event) = self.reader.next_event()? else {
                 self.ended = true;
@@ -219,6 +233,15 @@ mod tests {
             assert!(refusal(start).contains(what), "{}", refusal(start));
         }
         assert_eq!(refusal(b"\n\na-1 [000] 1.0: print: x\n"), "");
+    }
+
+    #[test]
+    fn a_recording_of_weeks_is_refused() {
+        let text = b"a-1 [000] 1.0: print: x\na-1 [000] 1125899.0: print: x\na-1 [000] 1125901.0: print: x\n";
+        let mut recording = Recording::of(text.to_vec()).unwrap();
+        let mut next = || recording.next_event();
+        assert!(next().is_ok() && next().is_ok());
+        assert!(next().unwrap_err().to_string().contains("more than 13 days"));
     }
 
     #[test]

@@ -111,14 +111,14 @@ fn parse(line: &[u8]) -> Result<Line, &'static str> {
     if text.is_empty() || text[0] == b'#' {
         return Ok(Line::Remark);
     }
-    if let Some(event) = lost(text) {
-        return Ok(Line::Event(event, Format::Ftrace));
-    }
-    let Some((head, cpu, rest)) = split_at_cpu(text) else { return unplaced(text) };
-    let Some((in_interrupt, at, rest)) = moment(rest)? else { return Ok(Line::Unknown) };
-    let Some(Current { pid, tgid, comm, format }) = current(head) else { return Ok(Line::Unknown) };
+    let lost = || lost(text).map(|event| Line::Event(event, Format::Ftrace));
+    let Some((current, cpu, rest)) = split_at_cpu(text) else {
+        return lost().map_or_else(|| unplaced(text), Ok);
+    };
+    let Some((in_interrupt, at, rest)) = moment(rest)? else { return Ok(lost().unwrap_or(Line::Unknown)) };
+    let Current { pid, tgid, comm, format } = current;
     let Some(colon) = payload::find(rest, b": ").or_else(|| rest.strip_suffix(b":").map(<[u8]>::len)) else {
-        return Ok(Line::Unknown);
+        return Ok(lost().unwrap_or(Line::Unknown));
     };
     // perf puts the subsystem first
     let (name, fields) = (&rest[..colon], rest[colon + 1..].trim_ascii_start());
@@ -157,17 +157,17 @@ fn lost(text: &[u8]) -> Option<Event> {
     Some(lost(0, u64::try_from(count.unwrap_or(0)).ok()?))
 }
 
-/// What stands before `[CPU]`, the CPU, and what stands behind it. A name may have brackets, too, but after its own no
+/// The task that stands before `[CPU]`, the CPU, and what stands behind it. A name may have brackets, too, but after its own no
 /// time follows.
-fn split_at_cpu(text: &[u8]) -> Option<(&[u8], u32, &[u8])> {
+fn split_at_cpu(text: &[u8]) -> Option<(Current, u32, &[u8])> {
     let mut from = 0;
-    while let Some(open) = text[from..].iter().position(|byte| *byte == b'[').map(|at| from + at) {
+    while let Some(open) = memchr::memchr(b'[', &text[from..]).map(|at| from + at) {
         let digits = text[open + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let close = open + 1 + digits;
         if (1..=6).contains(&digits) && text.get(close) == Some(&b']') {
             let (head, rest) = (text[..open].trim_ascii_end(), text[close + 1..].trim_ascii_start());
-            if current(head).is_some() {
-                return Some((head, payload::number(&text[open + 1..close])? as u32, rest));
+            if let Some(current) = current(head) {
+                return Some((current, payload::number(&text[open + 1..close])? as u32, rest));
             }
         }
         from = open + 1;

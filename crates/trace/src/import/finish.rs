@@ -106,7 +106,7 @@ impl Import {
             let nth = names.entry(task.comm.to_string()).or_default();
             *nth += 1;
             let name = format!("{}-{}", task.comm, *nth - 1);
-            let nice = (task.prio - DEFAULT_PRIO).clamp(-20, 19) as i8;
+            let nice = task.prio.saturating_sub(DEFAULT_PRIO).clamp(-20, 19) as i8;
             let cpus = task.allowed.map(|set| cpus(&set)).unwrap_or_default();
             tasks.push(RecordedTask { name, process: number, nice, cpus, steps: steps.steps });
         }
