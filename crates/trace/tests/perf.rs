@@ -96,6 +96,9 @@ fn what_cannot_be_read_is_refused() {
     let mut whole = plain("perf.data.gz");
     whole.truncate(10_000);
     assert!(error(whole).contains("behind the file's end"));
+    let mut attributes = plain("perf.data.gz");
+    attributes[16..24].fill(0xff);
+    assert!(error(attributes).contains("(allowed: 80 to 4096)"));
     let mut header = plain("perf.data.gz");
     header[8] = 9;
     assert!(error(header).contains("its header has 9 bytes (allowed: 16, 104)"));

@@ -38,6 +38,8 @@ const TYPE_TRACEPOINT: u64 = 2;
 const TRACING_DATA: u32 = 1;
 /// Bits of features.
 const FEATURES: u32 = 256;
+/// The length of the attributes of an event with the place of its identities, in bytes; those of 2026 have 160.
+const ATTRIBUTES: std::ops::RangeInclusive<u64> = 80..=4096;
 /// The most attributes and identities of events.
 const MAX_EVENTS: u64 = 1 << 20;
 /// The most threads whose names are kept.
@@ -116,8 +118,8 @@ impl Perf {
         let (attributes, attributes_length) = (header.u64()?, header.u64()?);
         let (data, data_length) = (header.u64()?, header.u64()?);
         header.skip(16)?;
-        if length < 64 + 16 {
-            return Err(header.refuse("its attributes are shorter than any kernel's"));
+        if !ATTRIBUTES.contains(&length) {
+            return Err(header.refuse(&format!("its attributes have {length} bytes (allowed: 80 to 4096)")));
         }
         let mut at = Cursor::new(bytes, header.order, attributes);
         if attributes_length / length > MAX_EVENTS {
