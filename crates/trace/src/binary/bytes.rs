@@ -145,8 +145,8 @@ impl Cursor {
     /// Reads as many bytes as the buffer has.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<(), ReadError> {
         let (start, ahead) = &mut self.ahead;
-        let held =
-            self.at.checked_sub(*start).filter(|skip| skip + buffer.len() as u64 <= ahead.len() as u64);
+        let skip = self.at.checked_sub(*start);
+        let held = skip.filter(|skip| skip.saturating_add(buffer.len() as u64) <= ahead.len() as u64);
         match held {
             Some(skip) => buffer.copy_from_slice(&ahead[skip as usize..][..buffer.len()]),
             None if buffer.len() < AHEAD && self.at < self.bytes.len() => {

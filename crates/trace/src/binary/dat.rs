@@ -17,6 +17,9 @@ use crate::{Format, ReadError};
 pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// The largest section that is decompressed, in bytes: formats have a few MiB.
 const MAX_SECTION: u64 = 32 << 20;
+/// What all sections together may have, so that none is read again and again. A small one counts as much as one of 64 KiB.
+const MAX_SECTIONS: u64 = 64 << 20;
+const LEAST_SECTION: u64 = 64 << 10;
 /// The largest list of names of tasks that is read, in bytes.
 const MAX_NAMES: u64 = 16 << 20;
 /// The most CPUs of a file.
@@ -165,8 +168,9 @@ fn version_7(
     let mut instances = Vec::new();
     let mut at = cursor.u64()?;
     let mut seen = 0;
+    let mut left = MAX_SECTIONS;
     while at != 0 {
-        let mut options = section(bytes, cursor.order, codec, at)?;
+        let mut options = section(bytes, cursor.order, codec, at, &mut left)?;
         at = loop {
             seen += 1;
             if seen > MAX_OPTIONS {
@@ -176,9 +180,13 @@ fn version_7(
             let next = options.at + u64::from(length);
             match id {
                 0 => break options.u64()?,
-                HEADER_INFO => layout = header_info(&mut pointed(bytes, &mut options, codec)?, layout)?,
-                EVENT_FORMATS => event_formats(&mut pointed(bytes, &mut options, codec)?, &mut formats)?,
-                CMDLINES => named = names(&mut pointed(bytes, &mut options, codec)?)?,
+                HEADER_INFO => {
+                    layout = header_info(&mut pointed(bytes, &mut options, codec, &mut left)?, layout)?
+                }
+                EVENT_FORMATS => {
+                    event_formats(&mut pointed(bytes, &mut options, codec, &mut left)?, &mut formats)?
+                }
+                CMDLINES => named = names(&mut pointed(bytes, &mut options, codec, &mut left)?)?,
                 TRACECLOCK => {
                     let clocks = text(&mut options, length)?;
                     clock(&options, &selected(&clocks))?;
@@ -206,18 +214,27 @@ fn version_7(
     Ok((Head { layout, formats, names: named }, buffers))
 }
 
-/// The section that stands somewhere, decompressed.
-fn section(bytes: &Bytes, order: Order, codec: Option<Codec>, at: u64) -> Result<Cursor, ReadError> {
+/// The section that stands somewhere, decompressed. It is taken from what all of them may have.
+fn section(
+    bytes: &Bytes,
+    order: Order,
+    codec: Option<Codec>,
+    at: u64,
+    left: &mut u64,
+) -> Result<Cursor, ReadError> {
     let mut cursor = Cursor::new(bytes, order, at);
     let compressed = section_is_compressed(&mut cursor)?;
-    match codec {
-        Some(codec) if compressed => {
-            let part = codec.chunk(bytes, order, &mut cursor.at, MAX_SECTION)?;
-            Ok(Cursor::new(&Bytes::Memory(part.into()), order, 0))
-        }
-        None if compressed => Err(cursor.refuse("a section is compressed, but the file says that it is not")),
-        _ => Ok(cursor),
+    let mut length = LEAST_SECTION;
+    if compressed {
+        let none = || ReadError::byte(at, "a section is compressed, but the file says that it is not");
+        let part = codec.ok_or_else(none)?.chunk(bytes, order, &mut cursor.at, MAX_SECTION)?;
+        length = length.max(part.len() as u64);
+        cursor = Cursor::new(&Bytes::Memory(part.into()), order, 0);
     }
+    *left = left
+        .checked_sub(length)
+        .ok_or_else(|| ReadError::byte(at, "its sections are too many or too long"))?;
+    Ok(cursor)
 }
 
 /// Passes over a section's header: its number, its flags, its name and its length.
@@ -229,9 +246,14 @@ fn section_is_compressed(cursor: &mut Cursor) -> Result<bool, ReadError> {
 }
 
 /// The section that an option points to.
-fn pointed(bytes: &Bytes, options: &mut Cursor, codec: Option<Codec>) -> Result<Cursor, ReadError> {
+fn pointed(
+    bytes: &Bytes,
+    options: &mut Cursor,
+    codec: Option<Codec>,
+    left: &mut u64,
+) -> Result<Cursor, ReadError> {
     let at = options.u64()?;
-    section(bytes, options.order, codec, at)
+    section(bytes, options.order, codec, at, left)
 }
 
 /// An instance of tracing.

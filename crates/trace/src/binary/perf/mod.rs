@@ -126,7 +126,7 @@ impl Perf {
             return Err(header.refuse("it has too many events"));
         }
         for _ in 0..attributes_length / length {
-            let next = at.at + length;
+            let next = at.at.saturating_add(length);
             let layout = SampleLayout::read(&mut at)?;
             at.at = next - 16;
             let (ids, ids_length) = (at.u64()?, at.u64()?);
