@@ -433,7 +433,6 @@ fn simulate(case: &Case, machine: &Machine, workload: &Workload) -> std::result:
         policy,
         seed: case.seed,
         task_group_depth: case.task_group_depth,
-        steady: false,
         limit_ns: LIMIT_NS,
     };
     let mut trace = NoTrace;

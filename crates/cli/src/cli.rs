@@ -17,6 +17,7 @@ use coreward_workload::{Scale, recorded};
 
 use crate::parity::Requirement;
 use crate::scale;
+use crate::setup::SKIP_STEADY_PCT;
 use coreward_policy::Assignment;
 
 /// A CPU-placement policy laboratory for Linux: what would this scheduler change do on that machine?
@@ -243,7 +244,7 @@ pub(crate) struct Simulated {
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true,
           value_parser = within(0..=u64::MAX))]
     pub(crate) seed: u64,
-    /// Fraction of the workload to run, 0.000001 to 1
+    /// Run a shorter benchmark: this fraction of its loops or of its time, 0.000001 to 1
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]
     pub(crate) scale: Scale,
     /// Nesting depth of the workload's task group: 0 is the root group, 3 that of a login session
@@ -361,7 +362,7 @@ pub(crate) struct Run {
     /// Skip the steady middle of the run once its rates are known to this many per cent, 0.1 to 20 [default: simulate
     /// all of it]
     #[arg(long, value_name = "PERCENT", value_parser = skip_steady,
-          conflicts_with_all = ["scale", "schedstat", "domains", "intervals", "trace", "ftrace", "event"])]
+          conflicts_with_all = ["schedstat", "domains", "intervals", "trace", "ftrace", "event"])]
     pub(crate) skip_steady: Option<f64>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
@@ -380,9 +381,9 @@ pub(crate) struct Run {
 }
 
 fn skip_steady(text: &str) -> Result<f64, String> {
-    let percent =
-        text.trim_end_matches('%').parse::<f64>().ok().filter(|percent| (0.1..=20.0).contains(percent));
-    percent.ok_or_else(|| "allowed are 0.1 to 20".into())
+    let percent = text.trim_end_matches('%').parse().ok().filter(|percent| SKIP_STEADY_PCT.contains(percent));
+    let (least, most) = (SKIP_STEADY_PCT.start(), SKIP_STEADY_PCT.end());
+    percent.ok_or_else(|| format!("allowed are {least} to {most}"))
 }
 
 /// Seconds as ns.
@@ -449,9 +450,13 @@ pub(crate) struct Compare {
     /// Number of simultaneous runs; the result does not depend on it [default: the number of CPUs of this machine]
     #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
     pub(crate) jobs: Option<u32>,
-    /// Fraction of the workload to run, 0.000001 to 1 [default: as in the experiment, or 1]
+    /// Run shorter benchmarks: this fraction of their loops or of their time, 0.000001 to 1 [default: 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,
+    /// Skip the steady middle of each run once its rates are known to this many per cent, 0.1 to 20 [default: as in the
+    /// experiment, or simulate all of it]
+    #[arg(long, value_name = "PERCENT", value_parser = skip_steady)]
+    pub(crate) skip_steady: Option<f64>,
     /// Set a cost of the machine on all sides [default: as in the experiment and the machine]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
@@ -520,7 +525,7 @@ pub(crate) struct Fidelity {
     #[arg(long, value_name = "N",
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
-    /// Fraction of the workload to run, 0.000001 to 1 [default: as in the experiment, or 1]
+    /// Run shorter benchmarks: this fraction of their loops or of their time, 0.000001 to 1 [default: 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,
     /// Number of simultaneous runs; the result does not depend on it [default: the number of CPUs of this machine]

@@ -84,6 +84,7 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
     let overrides = Overrides {
         runs: args.runs,
         scale: args.scale,
+        skip_steady: args.skip_steady,
         task_group_depth: args.task_group_depth,
         costs: &args.cost,
         headline: &args.headline,

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_engine::{NoTrace, Outcome, Violation};
+use coreward_engine::{NoTrace, Outcome, Skipped, Violation};
 use coreward_input::printable;
 use coreward_metrics::{Ablated, Comparison, CpuTime, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
@@ -33,6 +33,7 @@ const ABLATION_RUNS: u32 = 5;
 pub(crate) struct Overrides<'a> {
     pub(crate) runs: Option<u32>,
     pub(crate) scale: Option<Scale>,
+    pub(crate) skip_steady: Option<f64>,
     pub(crate) task_group_depth: Option<u32>,
     pub(crate) costs: &'a [Assignment],
     /// Refuse a machine or workload that is not described completely.
@@ -57,8 +58,6 @@ pub(crate) struct Case {
     pub(crate) label: Option<String>,
     pub(crate) workload: Workload,
     scale: Scale,
-    /// Whether the experiment has another scale.
-    rescaled: bool,
     pub(crate) runs: u32,
     ablated: bool,
 }
@@ -82,6 +81,8 @@ struct Ran {
     cpu_time: CpuTime,
     /// The invariants that it broke.
     broken: Vec<Violation>,
+    /// The steady middle that it skipped.
+    skipped: Option<Skipped>,
 }
 
 /// The runs of each side, in the order of their seeds.
@@ -148,6 +149,7 @@ impl Prepared {
                 .with_context(|| format!("{}: {what}", experiment.origin[0]))?;
             host.task_group_depth = overrides.task_group_depth.unwrap_or(depth);
             host.time_limit_s = experiment.time_limit_s;
+            host.skip_steady_pct = overrides.skip_steady.or(experiment.skip_steady_pct);
             host.events.clone_from(&experiment.events);
             Ok(host)
         };
@@ -263,8 +265,10 @@ impl Prepared {
             None => self.published(batch.case),
             Some(_) => Vec::new(),
         };
-        let scaled = report::scaled(batch.case.scale, &batch.case.workload);
-        let notes = self.experiment.notes.iter().cloned().chain(scaled).collect();
+        let scaled = report::scaled(batch.case.scale);
+        let all: Vec<_> = runs.iter().flatten().map(|run| run.skipped).collect();
+        let skipped = batch.hosts[0].skip_steady_pct.map(|_| report::skipped_in(&all));
+        let notes = self.experiment.notes.iter().cloned().chain(scaled).chain(skipped).collect();
         let Experiment { name, headline, .. } = &self.experiment;
         let comparison = Comparison::new(name, headline, baseline, sides.collect(), published, notes);
         let comparison = comparison.of_case(batch.case.label.clone()).with_recipe(self.recipe(batch));
@@ -298,7 +302,7 @@ impl Prepared {
         command.extend(case.label.iter().flat_map(|label| ["--case", label]));
         let runs = runs.end.to_string();
         command.extend(["--runs", &runs]);
-        if case.rescaled {
+        if case.scale != Scale::FULL {
             command.extend(["--scale", &scale]);
         }
         Recipe {
@@ -343,20 +347,19 @@ impl Prepared {
             let of: String = of.into_iter().flatten().map(|name| format!("{name}: ")).collect();
             format!("{of}{}, seed {seed}", side.label)
         })?;
-        let Outcome { metrics, cpu_time, checks, .. } = outcome;
-        Ok(Ran { metrics, cpu_time, broken: checks.violations })
+        let Outcome { metrics, cpu_time, checks, skipped, .. } = outcome;
+        Ok(Ran { metrics, cpu_time, broken: checks.violations, skipped })
     }
 }
 
 impl Case {
     fn new(case: &experiment::Case, overrides: &Overrides) -> Result<Case> {
-        let scale = overrides.scale.unwrap_or(case.scale);
+        let scale = overrides.scale.unwrap_or(Scale::FULL);
         let Named { text, place } = &case.workload;
         Ok(Case {
             label: case.label.clone(),
             workload: assumed::workload(text, scale, overrides.strict).with_context(|| place.clone())?,
             scale,
-            rescaled: scale != case.scale,
             runs: overrides.runs.unwrap_or(case.runs),
             ablated: case.ablated,
         })
@@ -375,6 +378,7 @@ fn command(experiment: &Experiment, overrides: &Overrides) -> Vec<String> {
     let mut command: Vec<String> = ["coreward".into(), "compare".into()].to_vec();
     command.extend(experiment.origin.iter().cloned());
     command.extend(overrides.headline.iter().flat_map(|metric| ["--headline".into(), metric.name().into()]));
+    command.extend(overrides.skip_steady.iter().flat_map(|pct| ["--skip-steady".into(), pct.to_string()]));
     command.extend(overrides.costs.iter().flat_map(|c| ["--cost".into(), format!("{}={}", c.name, c.value)]));
     command
         .extend(overrides.task_group_depth.iter().flat_map(|n| ["--task-group-depth".into(), n.to_string()]));

@@ -96,7 +96,7 @@ impl<'a> Report<'a> {
             threads: outcome.threads.iter().map(threads::json).collect(),
             groups: outcome.groups.iter().map(group).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
-            notes: scaled(args.scale, workload)
+            notes: scaled(args.scale)
                 .into_iter()
                 .chain(skipped(host, outcome))
                 .chain(host.notes.iter().cloned())
@@ -226,20 +226,14 @@ fn number(metric: Metric, value: f64) -> String {
 }
 
 /// A remark for the reader of a shortened run's figures.
-pub(crate) fn scaled(scale: Scale, workload: &Workload) -> Option<String> {
+pub(crate) fn scaled(scale: Scale) -> Option<String> {
     let part = scale::text(scale);
-    let text = if workload.messages < workload.unscaled_messages {
+    (scale != Scale::FULL).then(|| {
         format!(
-            "scaled: {part} of the workload's loops were run, from an even spread of the tasks, and measured from \
-             the second third of the messages to the first worker's end; counts and times are of that stretch, \
-             runtime_extrapolated_s is its rate extrapolated to the whole"
+            "this is a shorter benchmark, with {part} of the workload's repetitions or of its time: no estimate of the \
+             whole one"
         )
-    } else {
-        format!(
-            "scaled: the workload ran for {part} of its time or its repetitions; rates and latencies compare, counts do not"
-        )
-    };
-    (scale != Scale::FULL).then_some(text)
+    })
 }
 
 /// Changes of the machine that the run ended before.
@@ -250,7 +244,6 @@ fn unhappened(outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// The invariants of the whole run.
 /// A line for each task group.
 fn groups(out: &mut dyn Write, groups: &[GroupUse]) -> Result<()> {
     let s = |ns: u64| ns as f64 / 1e9;
@@ -276,6 +269,7 @@ fn group(group: &GroupUse) -> Value {
     })
 }
 
+/// The invariants of the whole run.
 fn checks(checks: &Checks) -> Value {
     let s = |ns: u64| ns as f64 / 1e9;
     let violation =
@@ -304,6 +298,26 @@ fn skipped(host: &Host, outcome: &Outcome) -> Option<String> {
             s(window_ns)
         ),
     })
+}
+
+/// What runs that were to skip their steady middles did; the figures are those of the run that is known worst.
+pub(crate) fn skipped_in(runs: &[Option<Skipped>]) -> String {
+    let skipped: Vec<&Skipped> = runs.iter().flatten().collect();
+    if skipped.is_empty() {
+        return "all runs were simulated whole: they ended before their rates were steady and known well enough".into();
+    }
+    let most = |of: fn(&Skipped) -> f64| skipped.iter().map(|s| of(s)).fold(0.0, f64::max);
+    let window_ns = skipped.iter().map(|s| s.window_ns).min().unwrap_or(0);
+    format!(
+        "{} of {} runs skipped their steady middle: steady from {:.2} s or earlier, measured for {:.2} s or longer, \
+         messages or events within {:.2} %, switches within {:.2} % (95 % confidence)",
+        skipped.len(),
+        runs.len(),
+        most(|s| s.warm_up_ns as f64 / 1e9),
+        window_ns as f64 / 1e9,
+        most(|s| s.work_pct),
+        most(|s| s.switches_pct)
+    )
 }
 
 fn as_number(scale: Scale) -> Value {

@@ -1,5 +1,6 @@
 //! Builds a simulation from the names on the command line.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +18,9 @@ use crate::policy::Policy;
 pub(crate) const TIME_LIMIT_S: u64 = 1000;
 /// The largest limit, in s.
 pub(crate) const MAX_TIME_LIMIT_S: u64 = 1_000_000;
+
+/// How well the rates of a run have to be known before its steady middle is skipped, in per cent.
+pub(crate) const SKIP_STEADY_PCT: RangeInclusive<f64> = 0.1..=20.0;
 
 /// A machine under a policy: what runs of one side of a comparison have in common.
 pub(crate) struct Host {
@@ -82,7 +86,6 @@ impl Host {
             policy: self.policy.settings(),
             seed,
             task_group_depth: self.task_group_depth,
-            steady: workload.messages < workload.unscaled_messages,
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
         let mut simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;

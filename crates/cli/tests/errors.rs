@@ -182,15 +182,13 @@ fn experiments() {
 
     let relax =
         "relax_domain_level is 7, allowed are -1 (no request) to 3 on this machine, whose top level is 2";
-    let scale = "allowed are 0.000001 to 1, with at most 6 decimals";
     let profiles = format!("allowed are {}", Profile::ALL.join(", "));
     for (old, new, message) in [
         ("runs = 2", "runs = 0", "4: runs: runs is 0, allowed are 1 to 1000".to_owned()),
         ("runs = 2", "time_limit = 0", "4: time_limit: time_limit is 0, allowed are 1 to 1000000".to_owned()),
         ("runs = 2", "runs = -1", "4: runs: runs is -1, allowed are 1 to 1000".to_owned()),
-        ("runs = 2", "scale = 1.5", format!("4: scale: scale is 1.5, {scale}")),
-        ("runs = 2", "scale = nan", format!("4: scale: scale is NaN, {scale}")),
-        ("runs = 2", "scale = 1e-9", format!("4: scale: scale is 0.000000001, {scale}")),
+        ("runs = 2", "skip_steady = 50", "4: skip_steady: it is 50, allowed are 0.1 to 20".into()),
+        ("runs = 2", "skip_steady = nan", "4: skip_steady: it is NaN, allowed are 0.1 to 20".into()),
         ("runs = 2", "relax_domain_level = 7", format!(" a: {relax}")),
         (
             "runs = 2",
@@ -218,7 +216,7 @@ fn experiments() {
         ),
         ("name", "nmae", "1: unknown field `nmae`, did you mean `name`? expected one of `name`, `title`, ".to_owned()),
         ("machine =", "#", "1: missing field `machine`".to_owned()),
-        ("runtime_s", "runtime", "5: unknown variant `runtime`, did you mean `runtime_s` or `runtime_extrapolated_s`? expected one of `runtime_s`, ".to_owned()),
+        ("runtime_s", "runtime", "5: unknown variant `runtime`, did you mean `runtime_s`? expected one of `runtime_s`, ".to_owned()),
         ("[[variant]]", "[[published]]", "10: unknown field `label`, expected one of `id`, `case`, `variant`, `metric`, ".to_owned()),
         ("runs = 2", "runs = \"2\"", "4: invalid type: string \"2\", expected i64".to_owned()),
         ("runs = 2", "runs =", "4: ".to_owned()),

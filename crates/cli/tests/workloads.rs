@@ -48,7 +48,7 @@ fn sysbench() {
         assert_ne!(run(&format!("{} {options}", kept.join(" ")))["metrics"], report["metrics"], "{options}");
     }
     let timed = stdout(&["run", "sysbench threads run --time=1", "--machine", MACHINE, "--scale", "0.01"]);
-    assert!(timed.contains("scaled: the workload ran for 0.01 of its time"), "{timed}");
+    assert!(timed.contains("a shorter benchmark, with 0.01 of"), "{timed}");
 }
 
 #[test]
@@ -173,7 +173,6 @@ fn netperf_and_tbench() {
     let rate = |workload: &str| metric(&short(workload), "messages_per_s");
     assert!(rate("netperf -t UDP_RR -l 1") > rate("netperf -t TCP_RR -l 1"), "TCP costs more");
     assert!((usual["runtime_s"].as_f64().unwrap() - 0.01).abs() < 0.001, "{usual}");
-    assert_eq!(usual["runtime_extrapolated_s"], Value::Null, "it has no end to be reached");
 
     let usual = short("tbench -t 2 4");
     assert!(metric(&usual, "events_per_s") > 1000.0 && metric(&usual, "event_latency_us_avg") > 1.0);

@@ -48,7 +48,6 @@ fn simulate(machine: &str, workload: &str, on: On) -> (Outcome, f64) {
         policy: PolicySettings { features: on.bits(), ..PolicySettings::new(Profile::DEFAULT) },
         seed: 1,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
-        steady: false,
         limit_ns: u64::MAX >> 12,
     };
     let mut trace = NoTrace;

@@ -71,7 +71,6 @@ fn runs(
             policy: policy.clone(),
             seed: seed as u64,
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
-            steady: false,
             limit_ns: 1_000_000_000_000,
         };
         Ok(Simulation::new(machine, &topology, workload, &settings, &mut NoTrace)?.run()?.metrics)

@@ -362,8 +362,8 @@ impl Counters {
         self.wakeups + self.switches_voluntary + self.switches_involuntary + self.ticks + self.timers
     }
 
-    /// The metrics of a measured span of `runtime_ns`, of a workload of `unscaled_messages`.
-    pub(crate) fn metrics(&self, runtime_ns: u64, unscaled_messages: u64) -> Metrics {
+    /// The metrics of a measured span of `runtime_ns`.
+    pub(crate) fn metrics(&self, runtime_ns: u64) -> Metrics {
         let s = |ns: u64| ns as f64 / 1e9;
         let runtime = s(runtime_ns);
         let busy = s(self.busy_ns());
@@ -415,11 +415,7 @@ impl Counters {
             (Metric::sim_events, self.sim_events() as f64),
         ];
         if self.messages > 0 && runtime > 0.0 {
-            let rate = self.messages as f64 / runtime;
-            values.push((Metric::messages_per_s, rate));
-            if unscaled_messages > 0 {
-                values.push((Metric::runtime_extrapolated_s, unscaled_messages as f64 / rate));
-            }
+            values.push((Metric::messages_per_s, self.messages as f64 / runtime));
         }
         values.extend(self.event_metrics(runtime));
         values.extend(self.reply_metrics());

@@ -32,8 +32,8 @@ struct Message {
 
 /// The message of an op whose relative channels count from `base`; None if it moves nothing.
 #[inline]
-fn message(op: Op, base: u32) -> Option<Message> {
-    match op {
+fn message(op: &Op, base: u32) -> Option<Message> {
+    match *op {
         Op::Write { channel, bytes } => Some(Message { channel: base + channel, bytes, read: false }),
         Op::Read { channel, bytes } => Some(Message { channel: base + channel, bytes, read: true }),
         Op::WriteTo { channel, bytes } => Some(Message { channel, bytes, read: false }),
@@ -69,7 +69,7 @@ impl Simulation<'_> {
             let shared_file = if t.process as usize == task { 0 } else { self.costs.shared_file_ns };
             return self.channel_work(cpu, message, entry + shared_file + self.workload.message_ns);
         }
-        match op {
+        match *op {
             Op::Run { ns } => self.jittered(ns),
             Op::Spawn { process, .. } => {
                 let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
@@ -87,7 +87,7 @@ impl Simulation<'_> {
             | Op::SetAffinity { .. }
             | Op::WaitChildren => self.jittered(entry),
             Op::MarkStart | Op::MarkEnd => Work::default(),
-            op => self.sync_work(cpu, task, op, entry),
+            _ => self.sync_work(cpu, task, op, entry),
         }
     }
 
@@ -159,13 +159,13 @@ impl Simulation<'_> {
     }
 
     /// The effect of an op. False if the task blocks or yields the CPU.
-    fn effect(&mut self, cpu: usize, id: u32, op: Op) -> bool {
+    fn effect(&mut self, cpu: usize, id: u32, op: &Op) -> bool {
         let task = id as usize;
         let base = self.tasks[task].base;
         if let Some(message) = message(op, base) {
             return self.transfer(cpu, id, message);
         }
-        match op {
+        match *op {
             Op::Run { .. } | Op::Syscall | Op::Memset { .. } => {}
             Op::SetAffinity { set } => return self.set_affinity(cpu, id, set),
             Op::Poll { channel } => {
@@ -206,7 +206,7 @@ impl Simulation<'_> {
                 self.yield_task(cpu);
                 return false;
             }
-            op => return self.sync_effect(cpu, id, op),
+            _ => return self.sync_effect(cpu, id, op),
         }
         self.tasks[task].advance();
         true
@@ -255,7 +255,7 @@ impl Simulation<'_> {
             return self.wait_on(cpu, id, ch, own);
         }
         if read && channel >= self.workload.first_message_channel {
-            self.message_arrived();
+            self.counters.messages += 1;
         }
         self.tasks[id as usize].advance();
         true
@@ -301,7 +301,6 @@ impl Simulation<'_> {
         self.tasks[id as usize].state = State::Dead;
         self.sched_cache_exit(id);
         self.nr_live -= 1;
-        self.task_ended();
         if let Some(parent) = self.tasks[id as usize].parent {
             let p = &mut self.tasks[parent as usize];
             p.live_children -= 1;

@@ -89,8 +89,7 @@ impl Simulation<'_> {
         let from_ns = self.intervals.list.last().map_or(0, |last| last.to_ns);
         let to_ns = self.now - start;
         if to_ns > from_ns && self.intervals.every_ns != NEVER {
-            // it says nothing about the length of the whole workload
-            let metrics = self.counters.metrics(to_ns - from_ns, 0);
+            let metrics = self.counters.metrics(to_ns - from_ns);
             self.intervals.list.push(Interval { from_ns, to_ns, metrics });
         }
         let counted = std::mem::replace(&mut self.counters, Counters::new(self.sys.code()));

@@ -44,6 +44,10 @@ impl Bill {
 
     #[inline]
     pub(crate) fn stall(&mut self, part: Part, ns: u64) {
+        // nothing is the most frequent charge
+        if ns == 0 {
+            return;
+        }
         self.pending.stalls[part as usize] += ns;
         self.pending.parts |= 1 << part as u32;
     }
@@ -88,7 +92,7 @@ impl Bill {
         for part in bits(due.parts) {
             let ns = match work == time {
                 true => due.work[part],
-                false => (u128::from(time) * u128::from(due.work[part]) / u128::from(work.max(1))) as u64,
+                false => share(time, due.work[part], work.max(1)),
             };
             spent[part] += ns;
             left -= ns;
@@ -101,6 +105,16 @@ impl Bill {
     pub(crate) fn idle(&mut self, now: u64, spent: &mut [u64; PARTS]) {
         spent[Part::Idle as usize] += now - self.since;
         self.since = now;
+    }
+}
+
+/// `time * part / whole`, which is at most `time`. A division of 128 bits is slow, and seldom needed.
+#[inline]
+fn share(time: u64, part: u64, whole: u64) -> u64 {
+    match time.checked_mul(part) {
+        _ if part == whole => time,
+        Some(product) => product / whole,
+        None => (u128::from(time) * u128::from(part) / u128::from(whole)) as u64,
     }
 }
 

@@ -108,7 +108,6 @@ mod tests {
             policy: changes.apply(&PolicySettings::new(Profile::DEFAULT)),
             seed: 1,
             task_group_depth: 1,
-            steady: false,
             limit_ns: u64::MAX,
         };
         let mut trace = NoTrace;
@@ -145,7 +144,6 @@ mod tests {
             policy: PolicySettings::new(Profile::DEFAULT),
             seed: 1,
             task_group_depth: 0,
-            steady: false,
             limit_ns: u64::MAX,
         };
         let mut trace = NoTrace;

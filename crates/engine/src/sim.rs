@@ -45,11 +45,6 @@ pub struct Settings {
     /// all CPUs share. 0 is the root group, which has none; see
     /// [`Settings::LOGIN_SESSION_DEPTH`].
     pub task_group_depth: u32,
-    /// The run is a short piece that represents a long one. A long run settles within its
-    /// first second: balancing spreads its tasks over all caches, and their averages fill.
-    /// Tasks therefore start spread evenly, at random. The measured part begins with the second
-    /// third of the messages and ends when the first worker ends, before the load fades.
-    pub steady: bool,
     /// Simulated time at which a run is abandoned, in ns.
     pub limit_ns: u64,
 }
@@ -151,7 +146,7 @@ pub struct Simulation<'a> {
     pub(crate) now: u64,
     pub(crate) sys: System,
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<Task<'a>>,
     /// None unless the policy asks what they prefer.
     pub(crate) processes: Option<Box<Processes>>,
     pub(crate) intervals: Intervals,
@@ -199,10 +194,6 @@ pub struct Simulation<'a> {
     pub(crate) marked_start: Option<u64>,
     pub(crate) measured: Option<Measured>,
     pub(crate) events_before: u64,
-    /// Where the tasks of a steady run start, one after the other; empty otherwise.
-    pub(crate) spread: Vec<usize>,
-    /// The message with which a steady run's measurement begins.
-    steady_from: u64,
     pub(crate) list_clock: u64,
     queue: EventQueue,
     limit_ns: u64,
@@ -288,8 +279,6 @@ impl<'a> Simulation<'a> {
             marked_start: None,
             measured: None,
             events_before: 0,
-            spread: Vec::new(),
-            steady_from: if settings.steady { (workload.messages / 3).max(1) } else { u64::MAX },
             list_clock: 0,
             queue: EventQueue::new(nr_cpus + 1),
             limit_ns: settings.limit_ns,
@@ -299,9 +288,6 @@ impl<'a> Simulation<'a> {
         let partitions: Vec<CpuMask> = topology.partitions.iter().map(affinity::mask).collect();
         sim.check_domains(&partitions);
         sim.stagger_balance();
-        if settings.steady {
-            sim.spread = sim.shuffled_cpus();
-        }
         sim.start();
         Ok(sim)
     }
@@ -455,7 +441,7 @@ impl<'a> Simulation<'a> {
     /// The counters as they are now. Without a marked start, the run began at 0.
     pub(crate) fn measure(&mut self) -> Measured {
         let runtime = self.measured_ns();
-        let (unscaled_messages, preferred_llc) = (self.workload.unscaled_messages, self.processes.is_some());
+        let preferred_llc = self.processes.is_some();
         let all_cpus_ns = runtime * self.cpus.len() as u64;
         let skipped = self.skip.skipped().is_some();
         let counters = self.all_counters();
@@ -464,7 +450,7 @@ impl<'a> Simulation<'a> {
             "time is missing in the ledger"
         );
         let cpu_time = cpu_time(&counters.spent, counters.idle_while_waiting_ns, all_cpus_ns);
-        let mut metrics = counters.metrics(runtime, unscaled_messages);
+        let mut metrics = counters.metrics(runtime);
         if preferred_llc {
             counters.add_preferred_llc(&mut metrics);
         }
@@ -497,39 +483,9 @@ impl<'a> Simulation<'a> {
         self.stop.start(self.now);
     }
 
-    /// A message has arrived.
-    pub(crate) fn message_arrived(&mut self) {
-        self.counters.messages += 1;
-        if self.counters.messages == self.steady_from {
-            self.mark_start();
-            // only once: marking resets the count of messages
-            self.steady_from = 0;
-        }
-    }
-
-    /// A task has ended.
-    pub(crate) fn task_ended(&mut self) {
-        if self.is_steady() && self.marked_start.is_some() && self.measured.is_none() {
-            self.measured = Some(self.measure());
-        }
-    }
-
-    fn is_steady(&self) -> bool {
-        self.steady_from != u64::MAX
-    }
-
     /// The CPUs that tasks may use.
     fn allowed(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.cpus.len()).filter(|cpu| self.masks[0].bits[cpu / 64] >> (cpu % 64) & 1 == 1)
-    }
-
-    /// These CPUs in a random order.
-    fn shuffled_cpus(&mut self) -> Vec<usize> {
-        let mut cpus: Vec<usize> = self.allowed().collect();
-        for i in (1..cpus.len()).rev() {
-            cpus.swap(i, self.random(i as u32 + 1) as usize);
-        }
-        cpus
     }
 
     /// Brings what the CPUs' time was spent on to now.

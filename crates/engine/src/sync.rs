@@ -28,9 +28,9 @@ enum On {
 
 impl Simulation<'_> {
     /// The work of an op; see [`Self::sync_effect`] for its effect.
-    pub(crate) fn sync_work(&mut self, cpu: usize, task: usize, op: Op, entry: u64) -> Work {
+    pub(crate) fn sync_work(&mut self, cpu: usize, task: usize, op: &Op, entry: u64) -> Work {
         let base = self.tasks[task].base;
-        match op {
+        match *op {
             Op::Spin { ns } => {
                 let at = self.local_now(cpu);
                 let sync = &mut self.tasks[task].sync;
@@ -64,7 +64,7 @@ impl Simulation<'_> {
             }
             Op::LockCpu | Op::UnlockCpu => {
                 let of = self.cpu_lock_of(cpu, task);
-                if op == Op::LockCpu && self.tasks[task].sync.step == 1 && self.shared.cpu_locks[of].locked {
+                if *op == Op::LockCpu && self.tasks[task].sync.step == 1 && self.shared.cpu_locks[of].locked {
                     self.cpus[cpu].bill.stall(Part::Spin, SPIN_NS);
                     return Work { work: 0, stall: SPIN_NS };
                 }
@@ -103,11 +103,11 @@ impl Simulation<'_> {
     }
 
     /// The effect of an op. False if the task blocks.
-    pub(crate) fn sync_effect(&mut self, cpu: usize, id: u32, op: Op) -> bool {
+    pub(crate) fn sync_effect(&mut self, cpu: usize, id: u32, op: &Op) -> bool {
         let task = id as usize;
         let base = self.tasks[task].base;
         let waited = self.tasks[task].in_syscall;
-        match op {
+        match *op {
             Op::Spin { .. } => {
                 if self.now < self.tasks[task].sync.until {
                     return true; // it was preempted, and goes on spinning

@@ -41,7 +41,7 @@ struct Loop {
     until_stopped: bool,
 }
 
-pub(crate) struct Task {
+pub(crate) struct Task<'w> {
     /// The policy's data about the task.
     pub(crate) policy: PolicyTask,
     pub(crate) se: Entity,
@@ -53,7 +53,7 @@ pub(crate) struct Task {
     pub(crate) base: u32,
     pc: u32,
     /// The current op; None at the end of its program.
-    pub(crate) op: Option<Op>,
+    pub(crate) op: Option<&'w Op>,
     loops: [Loop; MAX_DEPTH],
     depth: u8,
     /// The current op has entered the kernel and blocked there.
@@ -110,7 +110,7 @@ pub(crate) struct SyncState {
     pub(crate) events: u64,
 }
 
-impl Task {
+impl<'w> Task<'w> {
     pub(crate) fn new(pid: u32, program: u32, base: u32, process: u32, parent: Option<u32>) -> Self {
         let weight = NICE_0_WEIGHT;
         Task {
@@ -167,7 +167,7 @@ impl Task {
     /// Follows loops to the op to do now, and stores it in `op`. `goes_on` says if there is
     /// another repetition of a loop that lasts until the workload stops.
     #[inline]
-    pub(crate) fn fetch_op(&mut self, ops: &[Op], mut goes_on: impl FnMut() -> bool) -> Option<Op> {
+    pub(crate) fn fetch_op(&mut self, ops: &'w [Op], mut goes_on: impl FnMut() -> bool) -> Option<&'w Op> {
         let op = loop {
             match ops.get(self.pc as usize) {
                 Some(Op::Repeat { times }) => self.enter_loop(ops, *times > 0, *times, false),
@@ -185,7 +185,7 @@ impl Task {
                         self.pc += 1;
                     }
                 }
-                op => break op.copied(),
+                op => break op,
             }
         };
         self.op = op;
@@ -269,11 +269,9 @@ mod tests {
             .build();
         let mut t = Task::new(0, 0, 0, 0, None);
         let mut seen = Vec::new();
-        t.fetch_op(&ops, || false);
-        while let Some(Op::Run { ns }) = t.op {
-            seen.push(ns);
+        while let Some(Op::Run { ns }) = t.fetch_op(&ops, || false) {
+            seen.push(*ns);
             t.advance();
-            t.fetch_op(&ops, || false);
         }
         assert_eq!(seen, [1, 2, 3, 3, 3, 2, 3, 3, 3, 4]);
     }
@@ -288,17 +286,13 @@ mod tests {
             .build();
         let mut t = Task::new(0, 0, 0, 0, None);
         let (mut seen, mut asked) = (Vec::new(), 0);
-        let mut next = |t: &mut Task| {
-            t.fetch_op(&ops, || {
-                asked += 1;
-                asked <= 2
-            })
+        let mut goes_on = || {
+            asked += 1;
+            asked <= 2
         };
-        next(&mut t);
-        while let Some(Op::Run { ns }) = t.op {
-            seen.push(ns);
+        while let Some(Op::Run { ns }) = t.fetch_op(&ops, &mut goes_on) {
+            seen.push(*ns);
             t.advance();
-            next(&mut t);
         }
         assert_eq!((seen, asked), (vec![1, 2, 2, 1, 2, 2, 3], 4));
     }

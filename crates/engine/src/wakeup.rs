@@ -5,7 +5,7 @@ use crate::cpu::Activity;
 use crate::fair::Enqueue;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
-use crate::task::{State, Task};
+use crate::task::State;
 use crate::trace::Waker;
 use coreward_metrics::Part;
 use coreward_policy::Distance;
@@ -25,7 +25,7 @@ pub const RQ_LINES: u64 = 6;
 const SCAN_LINES: u64 = 2;
 
 /// Two different tasks at once.
-fn two_of(tasks: &mut [Task], a: usize, b: usize) -> (&mut Task, &mut Task) {
+fn two_of<T>(tasks: &mut [T], a: usize, b: usize) -> (&mut T, &mut T) {
     let (low, high) = tasks.split_at_mut(a.max(b));
     let (first, second) = (&mut low[a.min(b)], &mut high[0]);
     if a < b { (first, second) } else { (second, first) }
@@ -259,13 +259,7 @@ impl Simulation<'_> {
     pub(crate) fn wake_up_new_task(&mut self, task: u32, cpu: usize) {
         let before = self.local_now(cpu);
         self.task_fork(task, cpu);
-        let target = match self.spread.len() {
-            0 => self.select_task_rq(task, cpu, cpu, WF_FORK),
-            n => match self.spread[task as usize % n] {
-                cpu if contains(&self.masks[0], cpu) => cpu,
-                gone => self.fallback_cpu(task, gone),
-            },
-        };
+        let target = self.select_task_rq(task, cpu, cpu, WF_FORK);
         self.set_task_cpu(task, target, cpu);
         self.trace_waking(task, cpu, target, true);
         let p = &mut self.tasks[task as usize];
@@ -387,7 +381,6 @@ mod tests {
                 policy: changes.apply(&PolicySettings::new(Profile::DEFAULT)),
                 seed: 1,
                 task_group_depth: 0,
-                steady: false,
                 limit_ns: u64::MAX,
             };
             let mut trace = NoTrace;

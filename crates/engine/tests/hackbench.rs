@@ -11,7 +11,6 @@ fn settings(profile: &str, seed: u64) -> Settings {
         policy: PolicySettings::new(Profile::by_name(profile).unwrap()),
         seed,
         task_group_depth: Settings::LOGIN_SESSION_DEPTH,
-        steady: false,
         limit_ns: 10_000_000_000,
     }
 }

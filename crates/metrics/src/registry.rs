@@ -54,7 +54,6 @@ macro_rules! metrics {
 
 metrics! {
     runtime_s: "s", Lower, "simulated time from the start of the workload to its end";
-    runtime_extrapolated_s: "s", Lower, "runtime of the unscaled workload, extrapolated from a run shortened by --scale";
     messages_per_s: "1/s", Higher, "messages passed per second of runtime";
     events: "", Higher, "events (requests, transactions) that the workload's tasks ended";
     events_per_s: "1/s", Higher, "events per second of runtime";

@@ -33,8 +33,7 @@ fn run(recorded: &Recorded) -> Outcome {
     let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
     let workload = recorded.workload("gallery").unwrap();
     let policy = PolicySettings::new(Profile::DEFAULT);
-    let settings =
-        Settings { policy, seed: 1, task_group_depth: 0, steady: false, limit_ns: 100_000_000_000 };
+    let settings = Settings { policy, seed: 1, task_group_depth: 0, limit_ns: 100_000_000_000 };
     let mut trace = NoTrace;
     let simulation = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
     simulation.run().unwrap()

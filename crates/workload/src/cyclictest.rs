@@ -113,7 +113,6 @@ impl Cyclictest {
             shared: Shared { barriers: vec![self.threads + 1], timers: self.threads, ..Shared::default() },
             limits: Limits { time_ns: limit(self.duration.saturating_mul(1_000_000_000)), events: u64::MAX },
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

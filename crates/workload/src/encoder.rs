@@ -96,7 +96,6 @@ impl Encoder {
             },
             limits: Limits::default(),
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

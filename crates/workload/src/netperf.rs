@@ -108,7 +108,6 @@ impl Netperf {
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

@@ -115,9 +115,7 @@ impl PerfPipe {
             roles: roles.iter().map(|role| Role::One((*role).into())).collect(),
             shared: Shared::default(),
             limits: Limits::default(),
-            // two tasks need no time to settle: a shorter run is measured whole
             messages: loops,
-            unscaled_messages: loops,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

@@ -367,8 +367,6 @@ pub struct Workload {
     pub limits: Limits,
     /// Messages between [`Op::MarkStart`] and [`Op::MarkEnd`], 0 if it has none.
     pub messages: u64,
-    /// Messages of the whole run, of which [`Scale`] has left `messages`.
-    pub unscaled_messages: u64,
     /// What had to be assumed because the command line or file does not say it, one sentence each.
     pub assumptions: Vec<String>,
     /// What of the command line or file has no effect here, one sentence each.

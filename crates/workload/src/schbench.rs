@@ -255,7 +255,6 @@ impl Group {
             },
             limits: Limits::default(),
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

@@ -89,7 +89,6 @@ impl Server {
             shared: Shared { mutexes: self.locks, barriers: vec![self.threads + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.time * 1_000_000_000), ..Limits::default() },
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

@@ -70,7 +70,6 @@ impl StressNg {
             shared: Shared::default(),
             limits: Limits { time_ns: scale.of(self.timeout * 1_000_000_000), ..Limits::default() },
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

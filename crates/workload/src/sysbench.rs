@@ -108,7 +108,6 @@ impl Sysbench {
                 events: unlimited(u64::try_from(self.events).unwrap_or(0)),
             },
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
             assumptions: Vec::new(),

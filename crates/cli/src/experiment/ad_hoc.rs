@@ -4,7 +4,6 @@ use coreward_engine::Settings;
 use coreward_input::did_you_mean;
 use coreward_machine::Costs;
 use coreward_policy::{Assignment, Profile};
-use coreward_workload::Scale;
 
 use super::{Case, Experiment, ExperimentError, Named, Side};
 use crate::policy::Policy;
@@ -70,6 +69,7 @@ impl Experiment {
             machine: named(options.machine, "--machine"),
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
             time_limit_s: TIME_LIMIT_S,
+            skip_steady_pct: None,
             events: Vec::new(),
             headline: Vec::new(),
             baseline,
@@ -77,7 +77,6 @@ impl Experiment {
             cases: vec![Case {
                 label: None,
                 workload: named(options.workload, "the workload"),
-                scale: Scale::FULL,
                 runs: super::parse::DEFAULT_RUNS,
                 ablated: false,
             }],

@@ -17,7 +17,6 @@ use std::path::Path;
 
 use coreward_engine::Change;
 use coreward_metrics::{Metric, Published};
-use coreward_workload::Scale;
 
 use crate::policy::Policy;
 
@@ -46,6 +45,8 @@ pub struct Experiment {
     pub(crate) machine: Named,
     pub(crate) task_group_depth: u32,
     pub(crate) time_limit_s: u64,
+    /// The steady middle of a run is skipped once its rates are known to this many per cent.
+    pub(crate) skip_steady_pct: Option<f64>,
     pub(crate) events: Vec<Change>,
     pub(crate) headline: Vec<Metric>,
     pub(crate) baseline: Side,
@@ -81,7 +82,6 @@ pub(crate) struct Case {
     /// `None` if the experiment has no cases but one workload.
     pub(crate) label: Option<String>,
     pub(crate) workload: Named,
-    pub(crate) scale: Scale,
     pub(crate) runs: u32,
     /// Whether the experiment's ablations are run for it.
     pub(crate) ablated: bool,

@@ -6,7 +6,6 @@ use coreward_engine::Settings;
 use coreward_input::unknown;
 use coreward_metrics::Published;
 use coreward_policy::Profile;
-use coreward_workload::Scale;
 use toml::Spanned;
 
 use super::raw::{RawAblation, RawCase, RawExperiment, RawSide, Setting};
@@ -45,6 +44,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     let ablations = raw.ablation.iter().map(ablation).collect::<Parsed<_>>()?;
     let time_limit_s =
         source.number("time_limit", raw.time_limit.as_ref(), MAX_TIME_LIMIT_S, TIME_LIMIT_S)?;
+    let skip_steady_pct = source.skip_steady(raw.skip_steady.as_ref())?;
     let event = |event: &Spanned<String>| {
         event.get_ref().parse().map_err(|what: String| source.at(event, "events", &what))
     };
@@ -61,6 +61,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         family: raw.family,
         task_group_depth,
         time_limit_s,
+        skip_steady_pct,
         events,
         headline: raw.headline,
         baseline,
@@ -160,13 +161,11 @@ impl Source<'_> {
     /// The cases, or the one workload as a case without a label.
     fn cases(&self, raw: &mut RawExperiment) -> Parsed<Vec<Case>> {
         let ablated = self.ablation_cases(raw)?;
-        let scale = self.scale(raw.scale.as_ref(), Scale::FULL)?;
         let runs = self.runs(raw.runs.as_ref(), DEFAULT_RUNS)?;
         let case = |(i, case): (usize, RawCase)| {
             Ok(Case {
                 label: Some(case.label.into_inner()),
                 workload: self.named("case.workload", case.workload),
-                scale: self.scale(case.scale.as_ref(), scale)?,
                 runs: self.runs(case.runs.as_ref(), runs)?,
                 ablated: ablated.contains(&i),
             })
@@ -174,7 +173,7 @@ impl Source<'_> {
         match (raw.workload.take(), std::mem::take(&mut raw.case)) {
             (Some(workload), cases) if cases.is_empty() => {
                 let workload = self.named("workload", workload);
-                Ok(vec![Case { label: None, workload, scale, runs, ablated: true }])
+                Ok(vec![Case { label: None, workload, runs, ablated: true }])
             }
             (Some(workload), _) => {
                 Err(self.at(&workload, "workload", "there are cases too, allowed is one of the two"))
@@ -279,10 +278,10 @@ mod tests {
 
     const MINIMAL: &str = "name = 'n'\nmachine = '1c'\nworkload = 'hackbench'\n\
         [baseline]\nlabel = 'a'\n[[variant]]\nlabel = 'b'\n";
-    const CASES: &str = "name = 'n'\nmachine = '1c'\nscale = 0.5\nruns = 7\n\
+    const CASES: &str = "name = 'n'\nmachine = '1c'\nskip_steady = 2.5\nruns = 7\n\
         [baseline]\nlabel = 'a'\n[[variant]]\nlabel = 'b'\n\
         [[case]]\nlabel = 'x'\nworkload = 'hackbench'\n\
-        [[case]]\nlabel = 'y'\nworkload = 'hackbench -P'\nscale = 0.25\nruns = 9\n";
+        [[case]]\nlabel = 'y'\nworkload = 'hackbench -P'\nruns = 9\n";
 
     fn ablated(experiment: &Experiment) -> Vec<bool> {
         experiment.cases.iter().map(|case| case.ablated).collect()
@@ -306,9 +305,10 @@ mod tests {
         let cases: Vec<_> = experiment
             .cases
             .iter()
-            .map(|case| (case.label.as_deref(), case.workload.text.as_str(), case.scale.0, case.runs))
+            .map(|case| (case.label.as_deref(), case.workload.text.as_str(), case.runs))
             .collect();
-        assert_eq!(cases, [(Some("x"), "hackbench", 500_000, 7), (Some("y"), "hackbench -P", 250_000, 9)]);
+        assert_eq!(cases, [(Some("x"), "hackbench", 7), (Some("y"), "hackbench -P", 9)]);
+        assert_eq!(experiment.skip_steady_pct, Some(2.5));
         assert_eq!(experiment.cases[1].workload.place, "e.toml:14: case.workload");
         assert_eq!(ablated(&experiment), [true, false]);
     }
@@ -330,11 +330,11 @@ mod tests {
         assert_eq!(message(&CASES.replace("'y'", "''")), "e.toml:13: label: a case needs a label");
         assert_eq!(
             message(&CASES.replace("runs = 9", "runs = 0")),
-            "e.toml:16: runs: runs is 0, allowed are 1 to 1000"
+            "e.toml:15: runs: runs is 0, allowed are 1 to 1000"
         );
         assert_eq!(
-            message(&CASES.replace("0.25", "0")),
-            "e.toml:15: scale: scale is 0, allowed are 0.000001 to 1, with at most 6 decimals"
+            message(&CASES.replace("2.5", "0")),
+            "e.toml:3: skip_steady: it is 0, allowed are 0.1 to 20"
         );
         let many = (0..65).map(|i| format!("[[case]]\nlabel = '{i}'\nworkload = 'hackbench'\n"));
         let many = MINIMAL.replace("workload = 'hackbench'\n", "") + &many.collect::<String>();
@@ -361,11 +361,11 @@ mod tests {
         );
         assert_eq!(
             message(&text.replace("cost = {{ tick_ns = 0 }}\n", "").replace("cost = { tick_ns = 0 }\n", "")),
-            "e.toml:19: ablation: `no ticks` changes nothing, allowed are sched_feat, set, cost, task_group_depth"
+            "e.toml:18: ablation: `no ticks` changes nothing, allowed are sched_feat, set, cost, task_group_depth"
         );
         assert_eq!(
             message(&text.replace("tick_ns = 0", "tick_ns = -1")),
-            "e.toml:20: ablation.cost: tick_ns is -1, allowed are 0 to 1000000"
+            "e.toml:19: ablation.cost: tick_ns is -1, allowed are 0 to 1000000"
         );
         assert_eq!(
             message(&text.replace("depth = 0", "depth = 99")).replace(char::is_numeric, "#"),
@@ -373,7 +373,7 @@ mod tests {
         );
         assert_eq!(
             message(&text.replace("'root group'", "'no ticks'")),
-            "e.toml:22: label: `no ticks` is the label of another ablation too"
+            "e.toml:21: label: `no ticks` is the label of another ablation too"
         );
     }
 

@@ -35,10 +35,10 @@ pub(super) struct RawExperiment {
     #[serde(default)]
     #[schemars(schema_with = "schema::task_group_depth")]
     pub(super) task_group_depth: Option<Spanned<i64>>,
-    /// Fraction of the workload to run, with at most 6 decimals; default: 1.
+    /// Skip the steady middle of each run once its rates are known to this many per cent; default: simulate all of it.
     #[serde(default)]
-    #[schemars(schema_with = "schema::scale")]
-    pub(super) scale: Option<Spanned<f64>>,
+    #[schemars(schema_with = "schema::skip_steady")]
+    pub(super) skip_steady: Option<Spanned<f64>>,
     /// Seeds for each side; default: 5.
     #[serde(default)]
     #[schemars(schema_with = "schema::runs")]
@@ -142,10 +142,6 @@ pub(super) struct RawCase {
     /// Command line of a benchmark.
     #[schemars(with = "String")]
     pub(super) workload: Spanned<String>,
-    /// Fraction of the workload to run; default: as the experiment.
-    #[serde(default)]
-    #[schemars(schema_with = "schema::scale")]
-    pub(super) scale: Option<Spanned<f64>>,
     /// Seeds for each side; default: as the experiment.
     #[serde(default)]
     #[schemars(schema_with = "schema::runs")]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::MAX_RUNS;
 use super::parse::MAX_PARTS;
 use super::raw::RawExperiment;
-use crate::setup::MAX_TIME_LIMIT_S;
+use crate::setup::{MAX_TIME_LIMIT_S, SKIP_STEADY_PCT};
 
 /// The schema.
 pub(crate) fn schema() -> Schema {
@@ -65,8 +65,8 @@ pub(super) fn runs(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 1, "maximum": MAX_RUNS})
 }
 
-pub(super) fn scale(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "number", "minimum": 0.000001, "maximum": 1})
+pub(super) fn skip_steady(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "number", "minimum": SKIP_STEADY_PCT.start(), "maximum": SKIP_STEADY_PCT.end()})
 }
 
 pub(super) fn task_group_depth(_: &mut SchemaGenerator) -> Schema {

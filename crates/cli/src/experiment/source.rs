@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use coreward_engine::Settings;
-use coreward_workload::Scale;
 use toml::Spanned;
 
 use super::{ExperimentError, Named};
-use crate::scale;
+use crate::setup::SKIP_STEADY_PCT;
 
 /// The text that is read.
 pub(super) struct Source<'a> {
@@ -46,10 +45,17 @@ impl Source<'_> {
         Named { place: format!("{}: {field}", self.place(Some(text.span()))), text: text.into_inner() }
     }
 
-    pub(super) fn scale(&self, raw: Option<&Spanned<f64>>, default: Scale) -> Result<Scale, ExperimentError> {
-        let Some(raw) = raw else { return Ok(default) };
-        // the shortest decimal that reads back as this number is what stands in the file
-        scale::parse(&raw.get_ref().to_string()).map_err(|what| self.at(raw, "scale", &what))
+    /// How well rates have to be known before a run skips its steady middle, in per cent.
+    pub(super) fn skip_steady(&self, raw: Option<&Spanned<f64>>) -> Result<Option<f64>, ExperimentError> {
+        let wrong = |raw: &&Spanned<f64>| !SKIP_STEADY_PCT.contains(raw.get_ref());
+        match raw.filter(wrong) {
+            None => Ok(raw.map(|raw| *raw.get_ref())),
+            Some(wrong) => {
+                let (least, most) = (SKIP_STEADY_PCT.start(), SKIP_STEADY_PCT.end());
+                let what = format!("it is {}, allowed are {least} to {most}", wrong.get_ref());
+                Err(self.at(wrong, "skip_steady", &what))
+            }
+        }
     }
 
     /// A depth of task groups.

@@ -49,7 +49,6 @@ fn with_simulation<R>(machine: &str, workload: &str, then: impl FnOnce(&mut Simu
         policy: PolicySettings::new(Profile::DEFAULT),
         seed: 1,
         task_group_depth: 0,
-        steady: false,
         limit_ns: u64::MAX >> 12,
     };
     let mut trace = NoTrace;

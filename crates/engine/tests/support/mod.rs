@@ -154,7 +154,6 @@ impl Setup {
                 policy: PolicySettings::new(Profile::DEFAULT),
                 seed: 1,
                 task_group_depth: Settings::LOGIN_SESSION_DEPTH,
-                steady: false,
                 limit_ns: 100_000 * MS,
             },
         }
@@ -253,7 +252,6 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         limits: Limits::default(),
         first_message_channel: channels as u32,
         messages: 0,
-        unscaled_messages: 0,
         cpu_sets: Vec::new(),
         groups: Vec::new(),
         assumptions: Vec::new(),

@@ -526,7 +526,7 @@ mod any {
             let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
             let workload = recorded.workload("any.cww").unwrap();
             let policy = PolicySettings::new(Profile::DEFAULT);
-            let settings = Settings { policy, seed: 1, task_group_depth: 0, steady: false, limit_ns: 1_000_000_000 };
+            let settings = Settings { policy, seed: 1, task_group_depth: 0, limit_ns: 1_000_000_000 };
             let run = Simulation::new(&machine, &topology, &workload, &settings, &mut NoTrace).unwrap().run();
             prop_assert!(run.is_ok(), "{:?}", run.err());
         }

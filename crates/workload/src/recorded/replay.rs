@@ -105,7 +105,6 @@ impl Recorded {
             },
             limits: Limits::default(),
             messages: 0,
-            unscaled_messages: 0,
             assumptions,
             notes: Vec::new(),
         })

@@ -310,7 +310,6 @@ impl Description {
             },
             limits: Limits::default(),
             messages: 0,
-            unscaled_messages: 0,
             cpu_sets: self.tables.cpu_sets.clone(),
             groups: self.tables.groups.clone(),
             assumptions: self.assumptions.clone(),
