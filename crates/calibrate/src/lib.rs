@@ -143,7 +143,8 @@ pub fn calibrate(machine: &Machine, mut progress: impl FnMut(&str)) -> Result<Ca
 
 impl Calibration {
     /// The machine with what was measured; each figure says how and when. What was measured badly stays as it is, and
-    /// says so.
+    /// says so. The bounds of a cost are as far from its median as the middle half of its batches is wide: if they are
+    /// spread as a normal distribution is, four of five batches lie between.
     pub fn apply(&self, machine: &mut Machine, when: &str) {
         for cost in &self.costs {
             let field = Costs::field(cost.name).expect("only costs of the table are measured");
@@ -165,6 +166,9 @@ impl Calibration {
                 cost.how, cost.sample.ns, cost.sample.spread_ns
             );
             machine.sources.insert(format!("costs.{}", cost.name), source);
+            let spread = (cost.sample.spread_ns.ceil() as u64).max(1);
+            let bounds = (value.saturating_sub(spread).max(field.min), (value + spread).min(field.max));
+            machine.own_bounds.insert(cost.name.to_owned(), bounds);
         }
         if !self.idle_states.is_empty() && self.idle_doubt.is_none() {
             machine.idle_states = self.idle_states.clone();

@@ -18,6 +18,7 @@ use coreward_workload::{Scale, recorded};
 use crate::parity::Requirement;
 use crate::scale;
 use crate::setup::SKIP_STEADY_PCT;
+use crate::uncertainty;
 use coreward_policy::Assignment;
 
 /// A CPU-placement policy laboratory for Linux: what would this scheduler change do on that machine?
@@ -443,6 +444,13 @@ pub(crate) struct Compare {
     /// repeats them [default: no]
     #[arg(long, value_name = "TIME", value_parser = crate::effort::budget)]
     pub(crate) budget: Option<Duration>,
+    /// Also vary all costs of the machine together, within their bounds, and print how far the headline changes hang on
+    /// them: an 80 % interval, and the costs that move it most. N is the number of points, 10 to 4096, with a run of each
+    /// side [default: no; without a number, 64]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = uncertainty::POINTS,
+          value_parser = within(uncertainty::ALLOWED))]
+    pub(crate) intervals: Option<u32>,
     /// Number of runs of each side, the least if runs are added [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]

@@ -13,6 +13,7 @@ use crate::experiment::{AdHoc, Experiment};
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
 use crate::standing;
+use crate::uncertainty;
 use crate::unmet::Unmet;
 
 pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
@@ -32,8 +33,11 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     for (i, prepared) in experiments.iter().enumerate() {
         let record = standing::of(&prepared.experiment)?;
         let comparisons = prepared.compare(&pool, &effort)?.into_iter();
-        let comparisons: Vec<_> =
+        let mut comparisons: Vec<_> =
             comparisons.map(|comparison| comparison.with_record(record.clone())).collect();
+        if let Some(points) = args.intervals {
+            uncertainty::add(&mut comparisons, prepared, points, &pool)?;
+        }
         let ablations = prepared.ablate(&comparisons, &pool)?;
         if !json_only {
             if i > 0 {

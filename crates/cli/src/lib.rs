@@ -37,6 +37,7 @@ mod standing;
 mod threads;
 mod topology;
 mod tracefile;
+mod uncertainty;
 mod unmet;
 mod validate;
 

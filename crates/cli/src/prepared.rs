@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use coreward_engine::{NoTrace, Outcome, Skipped, Violation};
 use coreward_input::printable;
+use coreward_machine::{Costs, Machine};
 use coreward_metrics::{Ablated, Comparison, CpuTime, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -44,6 +45,8 @@ pub(crate) struct Overrides<'a> {
 /// An experiment that can be run.
 pub(crate) struct Prepared {
     pub(crate) experiment: Experiment,
+    /// Without the costs that the sides set.
+    pub(crate) machine: Machine,
     pub(crate) cases: Vec<Case>,
     /// Of the baseline and the variants.
     pub(crate) hosts: Vec<Host>,
@@ -169,7 +172,7 @@ impl Prepared {
         if !overrides.headline.is_empty() {
             experiment.headline = overrides.headline.to_vec();
         }
-        Ok(Prepared { experiment, cases, hosts, command, ablated })
+        Ok(Prepared { experiment, machine, cases, hosts, command, ablated })
     }
 
     /// The files and directories that the machine and the workloads were read from.
@@ -238,6 +241,32 @@ impl Prepared {
         Ok(of_cases
             .map(|((_, intact), ablated)| Ablated::new(intact, labels.iter().copied().zip(ablated)))
             .collect())
+    }
+
+    /// The baseline and the variants on a machine with other costs.
+    pub(crate) fn hosts_with(&self, costs: &Costs) -> Vec<Host> {
+        self.hosts.iter().map(|host| host.with_costs(costs)).collect()
+    }
+
+    /// For each case and each point, the metrics of one run of each side on the hosts of the point. The runs of point i
+    /// have the i-th seed.
+    pub(crate) fn run_points(
+        &self,
+        hosts: &[Vec<Host>],
+        pool: &ThreadPool,
+    ) -> Result<Vec<Vec<Vec<Metrics>>>> {
+        let of_case = |case| {
+            let batch = |(i, hosts): (usize, _)| Batch { case, ablation: None, hosts, runs: i..i + 1 };
+            hosts.iter().map(Vec::as_slice).enumerate().map(batch).collect::<Vec<_>>()
+        };
+        let batches: Vec<_> = self.cases.iter().flat_map(of_case).collect();
+        let first = |side: Vec<Ran>| side.into_iter().map(|run| run.metrics).next().expect("one run a side");
+        let points: Vec<Vec<Metrics>> = self
+            .run(&batches, pool)?
+            .into_iter()
+            .map(|sides| sides.into_iter().map(first).collect())
+            .collect();
+        Ok(points.chunks(hosts.len()).map(<[_]>::to_vec).collect())
     }
 
     /// Makes the runs of all batches.

@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::{Change, Outcome, Settings, SimError, Simulation, Trace};
-use coreward_machine::{Machine, Partition, Preemption, Topology};
+use coreward_machine::{Costs, Machine, Partition, Preemption, Topology};
 use coreward_policy::{Feature, Profile, Tunable};
 use coreward_state::domain_options;
 use coreward_workload::Workload;
@@ -23,9 +24,10 @@ pub(crate) const MAX_TIME_LIMIT_S: u64 = 1_000_000;
 pub(crate) const SKIP_STEADY_PCT: RangeInclusive<f64> = 0.1..=20.0;
 
 /// A machine under a policy: what runs of one side of a comparison have in common.
+#[derive(Clone)]
 pub(crate) struct Host {
     pub(crate) machine: Machine,
-    pub(crate) topology: Topology,
+    pub(crate) topology: Arc<Topology>,
     pub(crate) policy: Policy,
     pub(crate) task_group_depth: u32,
     pub(crate) time_limit_s: u64,
@@ -65,7 +67,7 @@ impl Host {
         let topology = Topology::partitioned(&machine, &options, partitions)?;
         Ok(Host {
             machine,
-            topology,
+            topology: Arc::new(topology),
             policy,
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
             time_limit_s: TIME_LIMIT_S,
@@ -75,6 +77,15 @@ impl Host {
             partitions: partitions.to_vec(),
             notes: Vec::new(),
         })
+    }
+
+    /// The same on a machine with other costs, except those that the policy sets.
+    pub(crate) fn with_costs(&self, costs: &Costs) -> Host {
+        let mut machine = Machine { costs: costs.clone(), ..self.machine.clone() };
+        for (name, value) in &self.policy.costs {
+            machine.costs.set(name, *value).expect("it was set before");
+        }
+        Host { machine, ..self.clone() }
     }
 
     /// Runs a workload to its end.

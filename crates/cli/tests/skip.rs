@@ -50,6 +50,17 @@ fn a_comparison_says_what_its_runs_skipped() {
         line.split_whitespace().nth(2).unwrap().parse::<f64>().unwrap()
     };
     assert!((rate(&skipped) / rate(&whole) - 1.0).abs() < 0.02, "{skipped}{whole}");
-    let short = ["compare", "netperf -l 1", "--machine", "2c", "--with", "tcp_send_ns=9us", "--runs", "1", "--skip-steady", "2"];
+    let short = [
+        "compare",
+        "netperf -l 1",
+        "--machine",
+        "2c",
+        "--with",
+        "tcp_send_ns=9us",
+        "--runs",
+        "1",
+        "--skip-steady",
+        "2",
+    ];
     assert!(stdout(&short).contains("note: all runs were simulated whole: "));
 }

@@ -17,10 +17,18 @@ pub struct CostField {
     pub default: u64,
     /// Where the default comes from.
     pub source: &'static str,
+    /// In four of five cases, a machine without a figure of its own has a value from here.
+    ///
+    /// assumption: the spread of what the source names, and of what `coreward calibrate` found on other machines; where
+    /// there is one figure or none, half of the default to two or three times of it, as kernel paths differ by
+    /// mitigations, compilers and clock.
+    pub low: u64,
+    /// To here.
+    pub high: u64,
 }
 
 macro_rules! costs {
-    ($($(#[doc = $doc:literal])+ $name:ident = $default:literal in $min:literal..=$max:literal, $source:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $default:literal ($low:literal..=$high:literal) in $min:literal..=$max:literal, $source:literal;)+) => {
         /// What things cost on a machine. All are integers; a name's ending gives the unit.
         ///
         /// Defaults, ranges and the sources of the defaults are in [`Costs::FIELDS`].
@@ -37,7 +45,7 @@ macro_rules! costs {
             pub const FIELDS: &'static [CostField] = &[$(CostField {
                 name: stringify!($name),
                 meaning: concat!($($doc),+),
-                min: $min, max: $max, default: $default, source: $source,
+                min: $min, max: $max, default: $default, source: $source, low: $low, high: $high,
             },)+];
 
             /// The value of a cost by name.
@@ -54,109 +62,130 @@ macro_rules! costs {
 
 costs! {
     /// Transfer of a modified cache line from the SMT sibling, one way, in ns.
-    transfer_smt_ns = 8 in 0..=100_000,
+    transfer_smt_ns = 8 (7..=10) in 0..=100_000,
         "core-to-core-latency README (github.com/nviennot/core-to-core-latency): 7.4 to 8.1 ns on Xeon, 9 to 10 on EPYC";
     /// Transfer of a modified cache line from another core of the same LLC, one way, in ns.
-    transfer_llc_ns = 45 in 0..=100_000,
+    transfer_llc_ns = 45 (22..=60) in 0..=100_000,
         "core-to-core-latency README: 44 to 51 ns on monolithic Xeon dies";
     /// Transfer of a modified cache line from another LLC of the same package, one way, in ns.
-    transfer_package_ns = 100 in 0..=100_000,
+    transfer_package_ns = 100 (60..=160) in 0..=100_000,
         "core-to-core-latency issue 132 and README: 97 to 107 ns between the core complexes of EPYC Genoa and Milan";
     /// Transfer of a modified cache line from another package or node, one way, in ns.
-    transfer_remote_ns = 130 in 0..=100_000,
+    transfer_remote_ns = 130 (108..=210) in 0..=100_000,
         "core-to-core-latency README: 108 to 136 ns on two-socket Xeon";
     /// Load of a line that hits the core's own LLC, in ns.
-    llc_line_ns = 15 in 0..=100_000,
+    llc_line_ns = 15 (10..=40) in 0..=100_000,
         "7-cpu.com and AnandTech 14694: 34 to 50 cycles at about 3 GHz";
     /// Load of a line from the memory of the own node, in ns.
-    dram_line_ns = 100 in 0..=100_000,
+    dram_line_ns = 100 (80..=150) in 0..=100_000,
         "AnandTech 14694: 113 to 122 ns on EPYC Rome; 7-cpu.com: L3 + 67 ns on Westmere";
     /// Load of a line from the memory of another node, in ns.
-    dram_remote_line_ns = 160 in 0..=100_000,
+    dram_remote_line_ns = 160 (120..=230) in 0..=100_000,
         "assumption: local latency plus 60 ns for the socket hop (7-cpu.com, Westmere: 105 against 67 ns above L3)";
     /// Memory-level parallelism of a refill in percent: 100 fetches one line after the other.
-    mlp_pct = 200 in 100..=10_000,
+    mlp_pct = 200 (100..=400) in 100..=10_000,
         "assumption: two misses in flight; Ferdman et al., Clearing the Clouds, ASPLOS 2012, find the memory-level parallelism of server software to be low";
     /// Throughput of two busy SMT siblings together, relative to one alone, in percent.
-    smt_pct = 115 in 100..=200,
+    smt_pct = 115 (105..=150) in 100..=200,
         "kernel/sched/topology.c up to Linux 4.20: smt_gain 1178/1024 (about 15 %)";
     /// One context switch between two tasks on a CPU, without the choice of the next task, in ns.
-    context_switch_ns = 700 in 0..=1_000_000,
+    context_switch_ns = 700 (300..=1_100) in 0..=1_000_000,
         "assumption: 1.07 us for a thread switch on a pipe (11th-generation Core, Linux 6.6, ddumbying.vercel.app/experiments/ctx-switch-overhead), less two system calls";
     /// One pass through the scheduler (`__schedule`): locks, clock and the choice of the next task, in ns.
-    pick_next_ns = 160 in 0..=1_000_000,
+    pick_next_ns = 160 (100..=250) in 0..=1_000_000,
         "measured: median of sched_yield() alone on its CPU less getppid(), 2000 each in a row, Linux 6.18 guest on Sapphire Rapids: 148 to 181 ns";
     /// Entering and leaving the kernel by a system call, in ns.
-    syscall_ns = 100 in 0..=1_000_000,
+    syscall_ns = 100 (50..=250) in 0..=1_000_000,
         "assumption: 50 to 150 ns on current x86 with mitigations off";
     /// A wakeup in the waker (`try_to_wake_up`), without scan, queueing and lock contention, in ns.
-    wakeup_ns = 300 in 0..=1_000_000,
+    wakeup_ns = 300 (150..=1_000) in 0..=1_000_000,
         "assumption: 540 ns for the wake call to a polling CPU on AMD (lkml 035c23b4-118e-6a35-36d9-1b11e3d679f8), less system call and queueing";
     /// Queueing a task on a runqueue, load tracking included (`activate_task`), in ns.
-    enqueue_ns = 150 in 0..=1_000_000,
+    enqueue_ns = 150 (75..=400) in 0..=1_000_000,
         "assumption: a seventh of the 1067 ns that ftrace showed on Juno, tracing included";
     /// Taking a task off a runqueue, load tracking included (`deactivate_task`), in ns.
-    dequeue_ns = 170 in 0..=1_000_000,
+    dequeue_ns = 170 (85..=400) in 0..=1_000_000,
         "assumption: a seventh of the 1215 ns that ftrace showed on Juno, tracing included";
     /// Gathering the statistics of one CPU in a load balance, in ns.
-    balance_cpu_ns = 60 in 0..=100_000,
+    balance_cpu_ns = 60 (25..=120) in 0..=100_000,
         "assumption: a few runqueue lines from other cores; seed 002 shows 2236 ns a newidle balance of a core, 3444 of 24 CPUs, 4590 of 48";
     /// One attempt to balance one domain, without gathering statistics, in ns.
-    balance_ns = 600 in 0..=1_000_000,
+    balance_ns = 600 (300..=1_500) in 0..=1_000_000,
         "seed 002: max_newidle_lb_cost 2236, 3444, 4590 ns for domains of 2, 24, 48 CPUs is 2.1 us plus 50 ns a CPU; a maximum, so the mean is taken to be a third (assumption)";
     /// Moving one task between runqueues in the balancer, in ns.
-    detach_task_ns = 400 in 0..=1_000_000,
+    detach_task_ns = 400 (200..=1_000) in 0..=1_000_000,
         "assumption: a dequeue, an enqueue and a lock hand-over";
     /// Sending an inter-processor interrupt, cost to the sender, in ns.
-    ipi_send_ns = 150 in 0..=1_000_000,
+    ipi_send_ns = 150 (75..=600) in 0..=1_000_000,
         "assumption: an x2APIC register write and the call queue's line";
     /// From the start of sending an inter-processor interrupt until the receiver takes it, in ns. A virtual
     /// machine's sender may be busy with sending for longer than that.
-    ipi_deliver_ns = 650 in 0..=1_000_000,
+    ipi_deliver_ns = 650 (300..=1_500) in 0..=1_000_000,
         "assumption: the sender's 150 ns, and half of the 1600 cycles of a cross call to an idle CPU, and back, on Westmere (lkml.indiana.edu/hypermail/linux/kernel/1202.0/02819.html)";
     /// Handling an inter-processor interrupt in the receiver, in ns.
-    ipi_handle_ns = 300 in 0..=1_000_000,
+    ipi_handle_ns = 300 (150..=1_000) in 0..=1_000_000,
         "assumption: interrupt entry and exit, call queue flush";
     /// One scheduler tick, in ns.
-    tick_ns = 1_000 in 0..=1_000_000,
+    tick_ns = 1_000 (500..=3_000) in 0..=1_000_000,
         "assumption: 1 to 2 us of timer interrupt, accounting and load tracking";
     /// Creating a thread (`pthread_create`), cost to the creator, in ns.
-    thread_ns = 23_000 in 0..=100_000_000,
+    thread_ns = 23_000 (11_000..=35_000) in 0..=100_000_000,
         "measured: medians of 1000 by CLOCK_THREAD_CPUTIME_ID, glibc 2.36, Linux 6.18 guest on Sapphire Rapids, with mitigations";
     /// What a new thread does before its own code begins, in ns.
-    thread_start_ns = 5_000 in 0..=100_000_000,
+    thread_start_ns = 5_000 (2_500..=10_000) in 0..=100_000_000,
         "measured: medians of 1000 by CLOCK_THREAD_CPUTIME_ID, glibc 2.36, Linux 6.18 guest on Sapphire Rapids, with mitigations";
     /// Forking a process (`fork`), cost to the parent, in ns.
-    fork_ns = 70_000 in 0..=100_000_000,
+    fork_ns = 70_000 (40_000..=150_000) in 0..=100_000_000,
         "measured: medians of 1000 by CLOCK_THREAD_CPUTIME_ID, glibc 2.36, Linux 6.18 guest on Sapphire Rapids, with mitigations";
     /// What a new process does before its own code begins, in ns: it copies the pages that it writes.
-    fork_start_ns = 40_000 in 0..=100_000_000,
+    fork_start_ns = 40_000 (20_000..=80_000) in 0..=100_000_000,
         "measured: medians of 1000 by CLOCK_THREAD_CPUTIME_ID, glibc 2.36, Linux 6.18 guest on Sapphire Rapids, with mitigations";
     /// Exit of a thread, in ns.
-    exit_ns = 10_000 in 0..=100_000_000,
+    exit_ns = 10_000 (5_000..=30_000) in 0..=100_000_000,
         "assumption: about two thirds of its creation";
     /// What each read or write on a file takes longer in a process of several threads, in ns.
-    shared_file_ns = 45 in 0..=1_000_000,
+    shared_file_ns = 45 (30..=70) in 0..=1_000_000,
         "measured: pipe messages of a process with a second thread less those of one without, Linux 6.18 guest on Sapphire Rapids";
     /// One read or write of a pipe without bytes, warm, without entering the kernel, in ns.
-    pipe_op_ns = 150 in 0..=1_000_000,
+    pipe_op_ns = 150 (60..=300) in 0..=1_000_000,
         "assumption: mutex, ring slot and page of an uncontended pipe";
     /// One send or receive on a local socket without bytes, warm, without entering the kernel, in ns.
-    socket_op_ns = 400 in 0..=1_000_000,
+    socket_op_ns = 400 (250..=900) in 0..=1_000_000,
         "assumption: buffer allocation and queue lock above those of a pipe";
     /// A send through TCP and the loopback interface, above one on a local socket, in ns.
-    tcp_send_ns = 1_800 in 0..=1_000_000,
+    tcp_send_ns = 1_800 (1_200..=2_400) in 0..=1_000_000,
         "measured: half the difference of round trips of a byte between two processes on a CPU, over TCP and over AF_UNIX, medians of 100 x 100, Linux 6.18 guest, with mitigations: 1.7 to 1.9 us";
     /// A send through UDP and the loopback interface, above one on a local socket, in ns.
-    udp_send_ns = 550 in 0..=1_000_000,
+    udp_send_ns = 550 (400..=800) in 0..=1_000_000,
         "measured: as for TCP: 0.4 to 0.65 us";
     /// Copying between user and kernel memory, in ns per KiB.
-    copy_ns_per_kib = 60 in 0..=1_000_000,
+    copy_ns_per_kib = 60 (40..=120) in 0..=1_000_000,
         "assumption: about 16 GB/s warm";
     /// Uniform spread of each piece of user work, plus or minus, in percent.
-    jitter_pct = 5 in 0..=100,
+    jitter_pct = 5 (2..=10) in 0..=100,
         "assumption: keeps repeated work from running in lockstep";
 }
+
+impl CostField {
+    /// The bounds of a `value` of this cost, if all that is known of it is where it comes from: as far from it as the
+    /// default's are from the default if it is assumed, [`SOURCED_PCT`] to either side if it has a source.
+    pub(crate) fn bounds_of(&self, value: u64, source: Option<&str>) -> (u64, u64) {
+        let assumed = source.is_none_or(|source| source.contains("assum"));
+        let of = |share: f64| (value as f64 * share).round() as u64;
+        let by_default = |bound: u64| of(bound as f64 / self.default as f64);
+        let (low, high) = match assumed {
+            true => (by_default(self.low), by_default(self.high)),
+            false => (of(1.0 - SOURCED_PCT / 100.0), of(1.0 + SOURCED_PCT / 100.0)),
+        };
+        (low.max(self.min), high.min(self.max))
+    }
+}
+
+/// How far a cost with a source may be from the published or measured figure, in per cent.
+///
+/// assumption: of 24 costs that two calibrations of one host measured, 14 differ by at most 3 %, and two by more than 15 %
+/// (`docs/results/validation.md`). Others' machines differ by more than that one from itself, and fewer of them are known.
+const SOURCED_PCT: f64 = 15.0;
 
 impl Costs {
     /// A command that lists all.

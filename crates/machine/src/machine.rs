@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::costs::Costs;
+use crate::costs::{CostField, Costs};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::kernel::{self, Preemption};
@@ -138,6 +138,9 @@ pub struct Machine {
     pub idle_states: Vec<IdleState>,
     /// Costs.
     pub costs: Costs,
+    /// Bounds of costs that have some of their own; [`Machine::cost_bounds`] has those of all.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_bounds: BTreeMap<String, (u64, u64)>,
     /// Scheduler ticks a second (`CONFIG_HZ`).
     pub hz: u32,
     /// Release of the kernel that runs on it (`uname -r`), if that is known.
@@ -325,6 +328,7 @@ impl Machine {
             caches,
             idle_states: default_idle_states(),
             costs: Costs::default(),
+            own_bounds: BTreeMap::new(),
             hz: 250,
             kernel: None,
             preemption: None,
@@ -402,6 +406,21 @@ impl Machine {
             (self.costs.get(field.name) == Some(field.default)).then_some(field.source)
         };
         self.sources.get(path).map(String::as_str).or_else(default)
+    }
+
+    /// The bounds of a cost: in four of five cases, it is from the first to the second, both included. A cost without bounds
+    /// of its own has those of the table if it has the table's default, and otherwise bounds by what its source is:
+    /// wide ones if it is assumed, narrow ones if it was published or measured.
+    pub fn cost_bounds(&self, field: &CostField) -> (u64, u64) {
+        let value = self.costs.get(field.name).expect("a cost of the table");
+        let source = self.sources.get(&format!("costs.{}", field.name)).map(String::as_str);
+        // calibration says why it did not measure a cost, and then what the default rests on
+        let as_default = source.is_none_or(|source| source.contains(field.source));
+        match self.own_bounds.get(field.name) {
+            Some(bounds) => *bounds,
+            None if value == field.default && as_default => (field.low, field.high),
+            None => field.bounds_of(value, source),
+        }
     }
 
     /// Checks everything that the readers do not check as they read.

@@ -1,6 +1,7 @@
 //! Reads machine files.
 //!
-//! Every figure is written either plainly or as `{ value = …, source = "…" }`.
+//! Every figure is written either plainly or as `{ value = …, source = "…" }`. A cost may also have its bounds, `low` and
+//! `high`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,6 +10,7 @@ use coreward_input::toml_refusal;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
+use crate::costs::CostField;
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::kernel::{self, Preemption};
@@ -119,9 +121,14 @@ impl Reader<'_> {
         let Value::Table(table) = figure.get_ref() else {
             return Ok(figure.get_ref());
         };
-        if let Some(other) = table.keys().find(|key| !["value", "source"].contains(&key.as_str())) {
-            let what = format!("unknown key `{other}` in {key}, allowed are value and source");
-            return Err(self.wrong(figure, what));
+        let allowed: &[&str] = if key.starts_with("costs.") {
+            &["value", "source", "low", "high"]
+        } else {
+            &["value", "source"]
+        };
+        if let Some(other) = table.keys().find(|key| !allowed.contains(&key.as_str())) {
+            let allowed = allowed.join(", ");
+            return Err(self.wrong(figure, format!("unknown key `{other}` in {key}, allowed are {allowed}")));
         }
         match table.get("source") {
             None => {}
@@ -486,8 +493,33 @@ impl Reader<'_> {
             };
             let value = self.integer(&format!("costs.{name}"), figure, field.min, field.max)?;
             machine.costs.set(name, value).map_err(|what| self.wrong(figure, what))?;
+            if let Some(bounds) = self.bounds(name, figure, field, value)? {
+                machine.own_bounds.insert(name.clone(), bounds);
+            }
         }
         Ok(())
+    }
+
+    /// The bounds of a cost, if it has some of its own; one that is not given is the value itself.
+    fn bounds(
+        &self,
+        name: &str,
+        figure: &Figure,
+        field: &CostField,
+        value: u64,
+    ) -> Result<Option<(u64, u64)>> {
+        let Value::Table(table) = figure.get_ref() else { return Ok(None) };
+        let bound = |key: &str, min: u64, max: u64| match table.get(key) {
+            None => Ok(None),
+            Some(bound) => {
+                let number = bound.as_integer().and_then(|number| u64::try_from(number).ok());
+                let allowed = number.filter(|number| (min..=max).contains(number));
+                let what = || format!("{key} of costs.{name} is {bound}, allowed are {min} to {max}");
+                allowed.map(Some).ok_or_else(|| self.wrong(figure, what()))
+            }
+        };
+        let (low, high) = (bound("low", field.min, value)?, bound("high", value, field.max)?);
+        Ok((low.is_some() || high.is_some()).then(|| (low.unwrap_or(value), high.unwrap_or(value))))
     }
 
     fn idle_states(&mut self, file: &File, machine: &mut Machine) -> Result<()> {

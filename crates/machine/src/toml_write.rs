@@ -115,8 +115,20 @@ impl Writer<'_> {
     fn costs(&mut self) {
         self.line("\n[costs]");
         for field in Costs::FIELDS {
-            if let Some(value) = self.machine.costs.get(field.name) {
-                self.figure(&format!("costs.{}", field.name), field.name, value);
+            let Some(value) = self.machine.costs.get(field.name) else { continue };
+            let path = format!("costs.{}", field.name);
+            match self.machine.own_bounds.get(field.name) {
+                None => self.figure(&path, field.name, value),
+                Some((low, high)) => {
+                    self.written.insert(path.clone());
+                    let source = self.machine.sources.get(&path);
+                    let source =
+                        source.map_or(String::new(), |source| format!(", source = {}", quote(source)));
+                    let name = field.name;
+                    self.line(format_args!(
+                        "{name} = {{ value = {value}, low = {low}, high = {high}{source} }}"
+                    ));
+                }
             }
         }
     }

@@ -141,6 +141,42 @@ fn defaults_are_in_range_and_named() {
 }
 
 #[test]
+fn costs_have_bounds() {
+    let field = |name: &str| Costs::field(name).unwrap();
+    for field in Costs::FIELDS {
+        assert!((field.min..=field.default).contains(&field.low), "{}", field.name);
+        assert!((field.default..=field.max).contains(&field.high), "{}", field.name);
+    }
+    let machine = read(
+        "shape = \"2c\"\n[costs]\nwakeup_ns = { value = 200, low = 150, high = 900, source = \"s\" }\n\
+         tick_ns = { value = 100, source = \"measured: here\" }\nsyscall_ns = 200\n\
+         exit_ns = { value = 1000, high = 1500 }\n",
+    );
+    assert_eq!(machine.cost_bounds(field("wakeup_ns")), (150, 900));
+    assert_eq!(machine.source("costs.wakeup_ns"), Some("s"));
+    assert_eq!(machine.cost_bounds(field("exit_ns")), (1000, 1500), "one that is not given is the value");
+    assert_eq!(machine.cost_bounds(field("tick_ns")), (85, 115), "measured costs are known well");
+    let of_default = (field("syscall_ns").low, field("syscall_ns").high);
+    let twice = (2 * of_default.0, 2 * of_default.1);
+    assert_eq!(machine.cost_bounds(field("syscall_ns")), twice, "twice the default, without a source");
+    assert_eq!(machine.cost_bounds(field("fork_ns")), (field("fork_ns").low, field("fork_ns").high));
+    let again = Machine::from_toml_str("other.toml", &machine.to_toml()).unwrap();
+    assert_eq!((again.costs, again.own_bounds), (machine.costs, machine.own_bounds));
+    for (cost, said) in [
+        ("{ value = 200, low = 201 }", "low of costs.wakeup_ns is 201, allowed are 0 to 200"),
+        ("{ value = 200, high = 2000000 }", "high of costs.wakeup_ns is 2000000, allowed are 200 to 1000000"),
+        ("{ value = 200, low = \"x\" }", "low of costs.wakeup_ns is \"x\", allowed are 0 to 200"),
+    ] {
+        let text = format!("shape = \"2c\"\n[costs]\nwakeup_ns = {cost}\n");
+        let error = Machine::from_toml_str("m.toml", &text).unwrap_err().to_string();
+        assert_eq!(error, format!("m.toml:3: {said}"));
+    }
+    let error =
+        Machine::from_toml_str("m.toml", "shape = { value = \"2c\", low = 1 }").unwrap_err().to_string();
+    assert_eq!(error, "m.toml:1: unknown key `low` in shape, allowed are value, source");
+}
+
+#[test]
 fn round_trip_of_presets_and_specials() {
     for (name, _) in Machine::presets() {
         let machine = Machine::load(&name).unwrap();
@@ -198,7 +234,7 @@ fn wrong_structure() {
     assert_eq!(message("shape = \"2c\"\nshape = \"3c\""), "m.toml:2: duplicate key `shape` in document root");
     assert_eq!(
         message("shape = { value = \"2c\", sauce = \"x\" }"),
-        "m.toml:1: unknown key `sauce` in shape, allowed are value and source"
+        "m.toml:1: unknown key `sauce` in shape, allowed are value, source"
     );
     assert_eq!(message("shape = { source = \"x\" }"), "m.toml:1: shape has no value");
     assert_eq!(

@@ -10,6 +10,7 @@ use crate::fidelity::Standing;
 use crate::published::{Published, PublishedBesideSimulated};
 use crate::registry::{Metric, Metrics};
 use crate::stats::{self, ALPHA, Summary, Verdict};
+use crate::uncertainty::Uncertainty;
 
 /// The runs of one side of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -117,6 +118,9 @@ pub struct Variant {
     /// Of the headline metrics for which no change was shown: the change that would have been, see
     /// [`Difference::detectable_pct`].
     pub detectable_pct: BTreeMap<Metric, Option<f64>>,
+    /// Of the headline metrics, what their change is over the bounds of the machine's costs, if that was asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub uncertainty: BTreeMap<Metric, Uncertainty>,
 }
 
 impl Comparison {
@@ -258,6 +262,7 @@ impl Variant {
             p_value: both.iter().map(|&m| (m, of(m).map(Difference::p_value))).collect(),
             side: own,
             same_runs,
+            uncertainty: BTreeMap::new(),
             paired,
             verdict: BTreeMap::new(),
             detectable_pct: BTreeMap::new(),

@@ -220,7 +220,7 @@ fn ways_to_deal(a: usize, b: usize) -> f64 {
 
 /// The chance that Student's t is at least as far from 0 in either direction, by the incomplete beta function
 /// (Abramowitz and Stegun 26.7.1, 26.5.27).
-fn tails_of_student_t(t: f64, freedom: f64) -> f64 {
+pub(crate) fn tails_of_student_t(t: f64, freedom: f64) -> f64 {
     let (tails, half) = (freedom / 2.0, 0.5);
     (freedom / (freedom + t * t)).inc_beta(tails, half, tails.ln_beta(half))
 }

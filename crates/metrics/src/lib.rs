@@ -3,7 +3,7 @@
 //! Everything here describes a run after the fact, so floating point is allowed; nothing here decides anything inside a
 //! simulation, except where a run may skip its steady middle ([`steady`]). [`registry`] names the metrics, [`histogram`]
 //! collects latencies, [`stats`] summarises samples, [`difference`] tests two, [`sequential`] says how large they have to
-//! be, [`compare`] puts variants beside a baseline, [`published`] names what was published of them, [`ablation`] says which
+//! be, [`uncertainty`] says what hangs on costs that are not known exactly, [`compare`] puts variants beside a baseline, [`published`] names what was published of them, [`ablation`] says which
 //! mechanism carries a difference, [`fidelity`] how well the differences agree with published ones, and [`verdict`],
 //! [`table`], [`html`], [`schedstat`] and [`perfetto`] write what people and the field's tools read.
 
@@ -23,6 +23,7 @@ pub mod sequential;
 pub mod stats;
 pub mod steady;
 pub mod table;
+pub mod uncertainty;
 pub mod verdict;
 pub mod why;
 
@@ -34,3 +35,4 @@ pub use histogram::LatencyHistogram;
 pub use published::Published;
 pub use registry::{Better, Metric, Metrics};
 pub use stats::{Statistic, Summary, Verdict};
+pub use uncertainty::Uncertainty;

@@ -26,7 +26,9 @@ pub fn legend(comparison: &Comparison) -> String {
          ~ exploratory metric with p < {ALPHA} by itself, which chance alone gives one in twenty."
     );
     for variant in &comparison.variants {
-        for sentence in sentences(&comparison.headline, variant) {
+        let hangs = |metric: &Metric| Some(variant.uncertainty.get(metric)?.text(metric.name()));
+        let hangs = comparison.headline.iter().filter_map(hangs);
+        for sentence in sentences(&comparison.headline, variant).into_iter().chain(hangs) {
             _ = writeln!(out, "{}: {sentence}", variant.side.label);
         }
     }
