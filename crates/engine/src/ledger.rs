@@ -11,19 +11,32 @@ use coreward_metrics::{CpuTime, PARTS, Part};
 struct Charges {
     stalls: [u64; PARTS],
     work: [u64; PARTS],
-    /// The parts that may not be 0, one bit each.
-    parts: u32,
+    /// The parts whose stalls may not be 0, one bit each, and those whose work may not be.
+    stalled: u32,
+    worked: u32,
 }
 
 const _: () = assert!(PARTS <= 32);
 
 impl Charges {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.stalled | self.worked == 0
+    }
+
+    #[inline]
     fn clear(&mut self) {
-        for part in bits(self.parts) {
-            self.stalls[part] = 0;
-            self.work[part] = 0;
-        }
-        self.parts = 0;
+        bits(self.stalled).for_each(|part| self.stalls[part] = 0);
+        bits(self.worked).for_each(|part| self.work[part] = 0);
+        (self.stalled, self.worked) = (0, 0);
+    }
+
+    fn take(&mut self, from: &mut Charges) {
+        bits(from.stalled).for_each(|part| self.stalls[part] += from.stalls[part]);
+        bits(from.worked).for_each(|part| self.work[part] += from.work[part]);
+        self.stalled |= from.stalled;
+        self.worked |= from.worked;
+        from.clear();
     }
 }
 
@@ -32,73 +45,73 @@ impl Charges {
 pub(crate) struct Bill {
     /// The time until which its time is in the ledger.
     since: u64,
-    /// What it has not begun to do.
-    pending: Charges,
-    due: Charges,
+    /// What is due, and what it has not begun to do.
+    charges: [Charges; 2],
+    /// Which of the two is due.
+    due: usize,
 }
 
 impl Bill {
     pub(crate) fn new(since: u64) -> Self {
-        Bill { since, pending: Charges::default(), due: Charges::default() }
+        Bill { since, charges: Default::default(), due: 0 }
     }
 
     #[inline]
     pub(crate) fn stall(&mut self, part: Part, ns: u64) {
-        // nothing is the most frequent charge
-        if ns == 0 {
-            return;
+        // most lines and locks are free, and cost nothing
+        if ns > 0 {
+            let pending = &mut self.charges[1 - self.due];
+            pending.stalls[part as usize] += ns;
+            pending.stalled |= 1 << part as u32;
         }
-        self.pending.stalls[part as usize] += ns;
-        self.pending.parts |= 1 << part as u32;
     }
 
     #[inline]
     pub(crate) fn work(&mut self, part: Part, ns: u64) {
-        self.pending.work[part as usize] += ns;
-        self.pending.parts |= 1 << part as u32;
+        if ns > 0 {
+            let pending = &mut self.charges[1 - self.due];
+            pending.work[part as usize] += ns;
+            pending.worked |= 1 << part as u32;
+        }
     }
 
     /// The CPU begins to do what it was charged.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        for part in bits(self.pending.parts) {
-            self.due.stalls[part] += self.pending.stalls[part];
-            self.due.work[part] += self.pending.work[part];
+        if self.charges[self.due].is_empty() {
+            self.due = 1 - self.due;
+        } else {
+            let [first, second] = &mut self.charges;
+            if self.due == 0 { first.take(second) } else { second.take(first) }
         }
-        self.due.parts |= self.pending.parts;
-        self.pending.clear();
     }
 
     /// The time until `now` was spent on what was due; what was due beyond it is not done.
     #[inline]
     pub(crate) fn settle(&mut self, now: u64, spent: &mut [u64; PARTS]) {
         self.spend(now, spent);
-        self.due.clear();
+        self.charges[self.due].clear();
     }
 
     /// The time until `now` was spent on what is due, and the CPU goes on.
+    #[inline]
     pub(crate) fn spend(&mut self, now: u64, spent: &mut [u64; PARTS]) {
         let mut left = now - self.since;
         self.since = now;
-        let due = &mut self.due;
-        for part in bits(due.parts) {
+        let due = &mut self.charges[self.due];
+        for part in bits(due.stalled) {
             let ns = due.stalls[part].min(left);
             due.stalls[part] -= ns;
             spent[part] += ns;
             left -= ns;
         }
-        let time = left;
-        let work: u64 = bits(due.parts).map(|part| due.work[part]).sum();
-        for part in bits(due.parts) {
-            let ns = match work == time {
-                true => due.work[part],
-                false => share(time, due.work[part], work.max(1)),
-            };
-            spent[part] += ns;
-            left -= ns;
+        if due.worked.is_power_of_two() {
+            spent[due.worked.trailing_zeros() as usize] += left;
+        } else {
+            let rest = due.share_out(left, spent);
+            // the rest of the divisions, or a segment that was settled in its middle
+            spent[Part::Task as usize] += rest;
         }
-        // the rest of the divisions, or a segment that was settled in its middle
-        spent[Part::Task as usize] += left;
     }
 
     /// The CPU was idle until `now`.
@@ -108,11 +121,24 @@ impl Bill {
     }
 }
 
+impl Charges {
+    /// Divides `time` among the parts by their work; returns what is left of it.
+    fn share_out(&self, time: u64, spent: &mut [u64; PARTS]) -> u64 {
+        let work: u64 = bits(self.worked).map(|part| self.work[part]).sum();
+        let mut left = time;
+        for part in bits(self.worked) {
+            let ns = if work == time { self.work[part] } else { share(time, self.work[part], work.max(1)) };
+            spent[part] += ns;
+            left -= ns;
+        }
+        left
+    }
+}
+
 /// `time * part / whole`, which is at most `time`. A division of 128 bits is slow, and seldom needed.
 #[inline]
 fn share(time: u64, part: u64, whole: u64) -> u64 {
     match time.checked_mul(part) {
-        _ if part == whole => time,
         Some(product) => product / whole,
         None => (u128::from(time) * u128::from(part) / u128::from(whole)) as u64,
     }
