@@ -169,6 +169,12 @@ fn netperf_and_tbench() {
         assert_ne!(metrics(other), usual, "{other}");
     }
     assert_eq!(metrics(&format!("{base} -- -r 1,1")), usual);
+    // a count, which --scale shortens as a time: of transactions, or of bytes in messages of 1000
+    let whole =
+        |workload: &str| metric(&run(workload), "messages_per_s") * metric(&run(workload), "runtime_s");
+    assert!((whole("netperf -t TCP_RR --clients 3 -l -500") - 1500.0).abs() < 1e-6);
+    assert!((whole("netperf -m 1000 -l -99001") - 100.0).abs() < 1e-6);
+    assert_eq!(metrics("netperf -t TCP_RR -l -5000"), run("netperf -t TCP_RR -l -50")["metrics"]);
     assert_ne!(metrics("netperf -l 1"), metrics("netperf -l 1 -m 1000"));
     let rate = |workload: &str| metric(&short(workload), "messages_per_s");
     assert!(rate("netperf -t UDP_RR -l 1") > rate("netperf -t TCP_RR -l 1"), "TCP costs more");

@@ -5,6 +5,7 @@
 //! client sends a request of `-r REQ,RESP` bytes and waits for the response; of a stream
 //! (TCP_STREAM) it sends messages of `-m` bytes, as many as the connection takes, and the
 //! server receives them one by one. Test-specific options may follow `--`, as netperf has it.
+//! As netperf's, a negative `-l` is no time but the transactions of each client, or the bytes of each stream.
 //! netperf's transactions per second, and a stream's messages per second, are `messages_per_s`
 //! of all clients together.
 
@@ -46,15 +47,26 @@ pub struct Netperf {
     /// netperfs at once.
     #[arg(long, default_value_t = 1, value_parser = within(1u32..=100_000))]
     pub clients: u32,
-    /// Run time in s.
-    #[arg(short = 'l', default_value_t = 10, value_parser = within(1u64..=1_000_000))]
-    pub seconds: u64,
+    /// Run time in s; or negative, the number of a client's transactions, or of the bytes that it sends.
+    #[arg(short = 'l', default_value_t = 10, allow_negative_numbers = true, value_parser = length)]
+    pub length: i64,
     /// Bytes of a request and of its response; one number for both.
     #[arg(short = 'r', value_name = "REQ,RESP", value_parser = request_response)]
     pub sizes: Option<(u32, u32)>,
     /// Bytes of a stream's message.
     #[arg(short, value_parser = within(1u32..=1_048_576))]
     pub message: Option<u32>,
+}
+
+/// The most that a client does, and the longest time in s.
+const LENGTHS: (i64, i64) = (-1_000_000_000_000, 1_000_000);
+
+fn length(text: &str) -> Result<i64, String> {
+    let (least, most) = LENGTHS;
+    let number = text.parse::<i64>().ok().filter(|number| *number != 0 && (least..=most).contains(number));
+    number.ok_or_else(|| {
+        format!("allowed are 1 to {most} s, and {least} to -1 for a number of transactions or bytes")
+    })
 }
 
 fn request_response(text: &str) -> Result<(u32, u32), String> {
@@ -94,7 +106,9 @@ impl Netperf {
     pub fn workload(&self, scale: Scale) -> Workload {
         let kind = if self.test == Test::UdpRr { ChannelKind::Udp } else { ChannelKind::Tcp };
         let stream = self.test == Test::TcpStream;
-        let (client, server) = if stream { self.stream() } else { self.transactions() };
+        let (client, server) = if stream { self.stream(scale) } else { self.transactions(scale) };
+        let time_ns =
+            u64::try_from(self.length).map_or(u64::MAX, |seconds| scale.of(seconds * 1_000_000_000));
         Workload {
             name: self.command(),
             // of each client the requests, then of each the responses
@@ -106,7 +120,7 @@ impl Netperf {
             attributes: Vec::new(),
             roles: vec![Role::One("netperf".into()), Role::Each("client"), Role::Each("server")],
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
-            limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },
+            limits: Limits { time_ns, ..Limits::default() },
             messages: 0,
             cpu_sets: Vec::new(),
             groups: Vec::new(),
@@ -115,10 +129,10 @@ impl Netperf {
         }
     }
 
-    fn transactions(&self) -> (Program, Program) {
+    fn transactions(&self, scale: Scale) -> (Program, Program) {
         let (request, response) = self.sizes.unwrap_or((1, 1));
         let (there, back) = (0, self.clients);
-        let client = client(|b| {
+        let client = client(self.rounds(1, scale), |b| {
             b.op(Op::Write { channel: there, bytes: request }).op(Op::Read { channel: back, bytes: response })
         });
         let server = ProgramBuilder::default().repeat(u64::MAX, |b| {
@@ -127,10 +141,15 @@ impl Netperf {
         (client, server.build())
     }
 
-    fn stream(&self) -> (Program, Program) {
+    fn stream(&self, scale: Scale) -> (Program, Program) {
         let bytes = self.message.unwrap_or(STREAM_BYTES);
         let server = ProgramBuilder::default().repeat(u64::MAX, |b| b.op(Op::Read { channel: 0, bytes }));
-        (client(|b| b.op(Op::Write { channel: 0, bytes })), server.build())
+        (client(self.rounds(bytes, scale), |b| b.op(Op::Write { channel: 0, bytes })), server.build())
+    }
+
+    /// How often a client does what it does, if that is not limited by a time; each round is so many of what `-l` counts.
+    fn rounds(&self, each: u32, scale: Scale) -> Option<u64> {
+        (self.length < 0).then(|| scale.of(self.length.unsigned_abs().div_ceil(u64::from(each))).max(1))
     }
 
     fn command(&self) -> String {
@@ -139,7 +158,7 @@ impl Netperf {
         let sizes =
             self.sizes.map_or(String::new(), |(request, response)| format!(" -r {request},{response}"));
         let message = self.message.map_or(String::new(), |bytes| format!(" -m {bytes}"));
-        format!("netperf -t {test} --clients {} -l {}{sizes}{message}", self.clients, self.seconds)
+        format!("netperf -t {test} --clients {} -l {}{sizes}{message}", self.clients, self.length)
     }
 }
 
@@ -157,13 +176,14 @@ pub(crate) fn clients_and_servers(clients: u32) -> Program {
         .build()
 }
 
-/// A client that does `body` until the time is over, and closes its connection.
-pub(crate) fn client(body: impl FnOnce(ProgramBuilder) -> ProgramBuilder) -> Program {
-    ProgramBuilder::default()
-        .op(Op::Barrier { barrier: 0, starts: true })
-        .until_stopped(body)
-        .op(Op::Close { channel: 0 })
-        .build()
+/// A client that does `body` so often, or until the time is over, and closes its connection.
+pub(crate) fn client(rounds: Option<u64>, body: impl FnOnce(ProgramBuilder) -> ProgramBuilder) -> Program {
+    let begun = ProgramBuilder::default().op(Op::Barrier { barrier: 0, starts: true });
+    let done = match rounds {
+        Some(rounds) => begun.repeat(rounds, body),
+        None => begun.until_stopped(body),
+    };
+    done.op(Op::Close { channel: 0 }).build()
 }
 
 #[cfg(test)]
@@ -207,7 +227,7 @@ mod tests {
     #[test]
     fn a_name_is_read_again_as_the_same() {
         for text in
-            ["netperf -t TCP_RR --clients 7 -l 3 -r 5", "netperf -m 64 -l 2", "netperf -t UDP_RR -- -r 1,2"]
+            ["netperf -t TCP_RR --clients 7 -l -3 -r 5", "netperf -m 64 -l 2", "netperf -t UDP_RR -- -r 1,2"]
         {
             let w = parse(text, Scale::FULL).unwrap();
             let again = parse(&w.name, Scale::FULL).unwrap();
@@ -224,8 +244,9 @@ mod tests {
             ("-r 1,1", "-r has no meaning"),
             ("-t TCP_RR -m 5", "-m has no meaning"),
             ("-t UDP_RR -r 1,65508", "up to 65507 bytes"),
+            ("-l 0", "allowed are 1 to 1000000 s, and "),
             ("--clients 0", "allowed are 1 to "),
-            ("-l -- -r 1", "'-l <SECONDS>'"),
+            ("-l -- -r 1", "'-l <LENGTH>'"),
         ] {
             let e = parse(&format!("netperf {bad}"), Scale::FULL).unwrap_err().to_string();
             assert!(e.contains(part) && e.contains("allowed: ") && e.lines().count() == 1, "{bad}: {e}");

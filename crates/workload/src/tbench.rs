@@ -99,7 +99,7 @@ impl Tbench {
     /// The workload that these options mean, with the time shortened by `scale`.
     pub fn workload(&self, scale: Scale) -> Workload {
         let (there, back) = (0, self.clients);
-        let asking = client(|b| {
+        let asking = client(None, |b| {
             operations().into_iter().map(messages).fold(b, |b, (request, response)| {
                 let sent = b
                     .op(Op::Run { ns: CLIENT_NS })
