@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use coreward_engine::NoTrace;
 use coreward_machine::Machine;
-use coreward_metrics::fidelity::{Record, Standing};
+use coreward_metrics::fidelity::{Hits, Record, Standing};
 use coreward_policy::{FEATURES, Profile};
 use coreward_workload::Scale;
 
@@ -23,16 +23,42 @@ const FAMILY_OF_SEED: [(&str, &str); 5] = [
     ("004", "asym_capacity"),
 ];
 
+/// The record of the model.
+pub(crate) struct Book(Record);
+
+impl Book {
+    /// That which was there when the program was built.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) fn read() -> Result<Book> {
+        Ok(Book(serde_json::from_str(RECORD).context("docs/fidelity.json")?))
+    }
+
+    /// The record of the family of an experiment, `None` if it belongs to none.
+    ///
+    /// # Errors
+    /// The model cannot be told from the one that the record is of.
+    pub(crate) fn standing(&self, experiment: &Experiment) -> Result<Option<Standing>> {
+        match family(experiment) {
+            Some(family) => Ok(self.0.standing(family, &model()?)),
+            None => Ok(None),
+        }
+    }
+
+    /// How often the model was right about a benchmark, among changes of the experiment's family, or among all if it belongs
+    /// to none.
+    pub(crate) fn hits(&self, experiment: &Experiment, benchmark: &str) -> Hits {
+        self.0.of_benchmark(family(experiment), benchmark)
+    }
+}
+
 /// The record of the family of an experiment, `None` if it belongs to none.
 ///
 /// # Errors
 /// The record is damaged.
 pub(crate) fn of(experiment: &Experiment) -> Result<Option<Standing>> {
-    let record: Record = serde_json::from_str(RECORD).context("docs/fidelity.json")?;
-    match family(experiment) {
-        Some(family) => Ok(record.standing(family, &model()?)),
-        None => Ok(None),
-    }
+    Book::read()?.standing(experiment)
 }
 
 /// The family that an experiment names, or that of the seed to which all features belong that its variants switch.
@@ -91,7 +117,7 @@ mod tests {
     fn the_record_is_that_of_the_page() {
         let page = include_str!("../../../docs/fidelity.md");
         let (record, mut all) = (record(), record().families);
-        all.insert("**all**".into(), record.overall);
+        all.insert("**all**".into(), record.overall.clone());
         for (family, score) in all {
             let row = page.lines().find(|line| line.starts_with(&format!("| {family} "))).unwrap();
             let cells: Vec<_> = row.split('|').map(str::trim).collect();
@@ -103,6 +129,11 @@ mod tests {
                 "{family}"
             );
             assert_eq!((cells[6], cells[7]), (error.as_str(), score.null.to_string().as_str()), "{family}");
+            let hits = &record.benchmarks.get(&family);
+            let sum = |part: fn(&Hits) -> usize| hits.map(|hits| hits.values().map(part).sum::<usize>());
+            let parts = [sum(|h| h.scored), sum(|h| h.right), sum(|h| h.null), sum(|h| h.null_ok)];
+            let whole = [score.scored, score.right, score.null, score.null_ok];
+            assert!(family == "**all**" || parts == whole.map(Some), "{family}: {parts:?}");
         }
     }
 

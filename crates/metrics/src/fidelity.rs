@@ -16,7 +16,7 @@ use crate::published::PublishedBesideSimulated;
 use crate::stats::{Statistic, Summary};
 
 pub use markdown::render;
-pub use record::{Record, Standing};
+pub use record::{Hits, Record, Standing, benchmark};
 
 /// Spread that is assumed of a row that prints none, as a coefficient of variation in percent. It is an assumption: of 273
 /// rows of kernel threads and LWN articles that do print one, a quarter are below 1.4, half below 2.9 and three quarters
@@ -72,6 +72,8 @@ pub struct Row {
     pub case: Option<String>,
     /// Label of the variant, if it is not the first.
     pub variant: Option<String>,
+    /// Name of the workload without its options, see [`benchmark`].
+    pub benchmark: String,
     /// Name of the metric.
     pub metric: String,
     /// What of the runs it is.
@@ -98,6 +100,7 @@ impl Row {
             experiment: comparison.experiment.clone(),
             case: comparison.case.clone(),
             variant: published.variant.clone(),
+            benchmark: benchmark(&comparison.recipe.workload),
             metric: published.metric.clone(),
             statistic: published.statistic,
             published_pct: published.delta_pct,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fidelity, Score};
+use super::{Fidelity, Row, RowVerdict, Score};
 
 /// The scores of all families, as `coreward fidelity --record` writes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,51 @@ pub struct Record {
     pub overall: Score,
     /// By the family's name.
     pub families: BTreeMap<String, Score>,
+    /// By the family's name and the [`benchmark`].
+    #[serde(default)]
+    pub benchmarks: BTreeMap<String, BTreeMap<String, Hits>>,
+}
+
+/// How often the simulation said what was published.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hits {
+    /// Published effects.
+    pub scored: usize,
+    /// Those that the simulation has with the right sign.
+    pub right: usize,
+    /// Published figures that say that nothing changed.
+    pub null: usize,
+    /// Those that the simulation has as such.
+    pub null_ok: usize,
+}
+
+impl Hits {
+    fn add(&mut self, other: Hits) {
+        self.scored += other.scored;
+        self.right += other.right;
+        self.null += other.null;
+        self.null_ok += other.null_ok;
+    }
+
+    fn of(row: &Row) -> Hits {
+        let (effect, compared) = (row.is_effect(), row.is_compared());
+        let one = |is: bool| usize::from(is);
+        Hits {
+            scored: one(compared && effect),
+            right: one(row.verdict == RowVerdict::RightSign),
+            null: one(compared && !effect),
+            null_ok: one(row.verdict == RowVerdict::NullOk),
+        }
+    }
+}
+
+/// The name of a workload without its options: `hackbench`, `perf bench sched pipe`.
+pub fn benchmark(workload: &str) -> String {
+    let words: Vec<_> = workload.split_whitespace().take_while(|word| !word.starts_with('-')).collect();
+    match words.first() {
+        Some(&"perf") => words.join(" "),
+        first => first.copied().unwrap_or_default().to_owned(),
+    }
 }
 
 /// The record of one family.
@@ -37,12 +82,28 @@ impl Record {
     /// The record of what was simulated.
     pub fn new(fidelity: &Fidelity, revision: &str, model: &str) -> Record {
         let score = |family: &super::Family| (family.name.clone(), family.score.clone());
+        let mut benchmarks: BTreeMap<String, BTreeMap<String, Hits>> = BTreeMap::new();
+        for family in &fidelity.families {
+            let of_family = benchmarks.entry(family.name.clone()).or_default();
+            for row in &family.rows {
+                of_family.entry(row.benchmark.clone()).or_default().add(Hits::of(row));
+            }
+        }
         Record {
             revision: revision.to_owned(),
             model: Some(model.to_owned()),
             overall: fidelity.overall.clone(),
             families: fidelity.families.iter().map(score).collect(),
+            benchmarks,
         }
+    }
+
+    /// How often the model was right about a benchmark, in one family of changes or in all.
+    pub fn of_benchmark(&self, family: Option<&str>, benchmark: &str) -> Hits {
+        let mut all = Hits::default();
+        let families = self.benchmarks.iter().filter(|(name, _)| family.is_none_or(|family| family == *name));
+        families.filter_map(|(_, hits)| hits.get(benchmark)).for_each(|hits| all.add(*hits));
+        all
     }
 
     /// The record of a family, if it has one; `model` is the fingerprint of the present model.
@@ -96,7 +157,13 @@ mod tests {
             not_compared: 3,
         };
         let families = [("bias_prev".to_owned(), score.clone())].into();
-        let record = Record { revision: "abc".into(), model: Some("m".into()), overall: score, families };
+        let record = Record {
+            revision: "abc".into(),
+            model: Some("m".into()),
+            overall: score,
+            families,
+            benchmarks: BTreeMap::new(),
+        };
         let text = |family, model| Standing::text(record.standing(family, model).as_ref());
         assert_eq!(
             text("bias_prev", "m"),
@@ -108,5 +175,35 @@ mod tests {
                 .ends_with(" (docs/fidelity.md, revision abc; the model has changed since)")
         );
         assert_eq!(text("other", "m"), "no published figures of this kind were checked");
+    }
+
+    #[test]
+    fn a_benchmark_is_known_by_its_name() {
+        for (workload, name) in [
+            ("hackbench -g 4 --pipe", "hackbench"),
+            ("perf bench sched pipe -l 5", "perf bench sched pipe"),
+            ("sysbench threads --threads=8 run", "sysbench"),
+            ("rt-app periodic.json", "rt-app"),
+            ("", ""),
+        ] {
+            assert_eq!(benchmark(workload), name);
+        }
+    }
+
+    #[test]
+    fn hits_are_summed_over_families_or_not() {
+        let hits = |right| Hits { scored: 10, right, null: 2, null_ok: 1 };
+        let of = |family: &str, right| (family.to_owned(), [("hackbench".to_owned(), hits(right))].into());
+        let record = Record {
+            revision: String::new(),
+            model: None,
+            overall: Fidelity::new(vec![], vec![]).overall,
+            families: BTreeMap::new(),
+            benchmarks: [of("a", 4), of("b", 7)].into(),
+        };
+        assert_eq!(record.of_benchmark(Some("b"), "hackbench"), hits(7));
+        assert_eq!(record.of_benchmark(Some("b"), "schbench"), Hits::default());
+        let both = Hits { scored: 20, right: 11, null: 4, null_ok: 2 };
+        assert_eq!(record.of_benchmark(None, "hackbench"), both);
     }
 }
