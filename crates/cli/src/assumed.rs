@@ -20,9 +20,18 @@ pub(crate) fn machine(spec: &str, strict: bool) -> Result<Machine> {
 /// It is refused, or it leaves something open and `strict` is set.
 pub(crate) fn workload(text: &str, scale: Scale, strict: bool) -> Result<Workload> {
     let workload = coreward_workload::parse(text, scale)?;
+    of_workload(text, &workload, strict)?;
+    Ok(workload)
+}
+
+/// Says what a workload that was read leaves open, and what of it has no effect.
+///
+/// # Errors
+/// It leaves something open and `strict` is set.
+pub(crate) fn of_workload(text: &str, workload: &Workload, strict: bool) -> Result<()> {
     said(text, &workload.assumptions, strict)?;
     workload.notes.iter().for_each(|note| say(text, note));
-    Ok(workload)
+    Ok(())
 }
 
 fn said(of: &str, assumptions: &[String], strict: bool) -> Result<()> {

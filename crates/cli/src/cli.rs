@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Compare variants of the policy with a baseline
     Compare(Compare),
+    /// Show what one change does to many workloads on many machines, sorted by damage
+    Matrix(Matrix),
     /// Write an experiment file to start from, or print the format of such files
     Experiment(ExperimentFile),
     /// Compare published figures with simulated ones, and score the agreement
@@ -489,6 +491,72 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Also write the report of one experiment as an HTML page to a file [default: no]
+    #[arg(long, value_name = "F")]
+    pub(crate) html: Option<PathBuf>,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Matrix {
+    /// The change: features, tunables, costs and a profile, like NO_TTWU_QUEUE,base_slice_ns=2ms, and seed=S, the seed of its
+    /// first run
+    #[arg(long, value_name = "CHANGE,CHANGE...", required_unless_present = "print_suite")]
+    pub(crate) with: Option<String>,
+    /// What the baseline changes, in the same form. The change starts from the baseline [default: nothing]
+    #[arg(long, value_name = "CHANGE,CHANGE...")]
+    pub(crate) baseline_with: Option<String>,
+    /// The kernel that the baseline stands for [default: on sysfs the running one, otherwise linux-6.12]
+    #[arg(long, value_name = "P")]
+    pub(crate) profile: Option<String>,
+    /// A machine, in the forms that coreward run takes. May be repeated [default: all of coreward machines]
+    #[arg(long, value_name = "M")]
+    pub(crate) machine: Vec<String>,
+    /// A row of the suite by its name, all rows of a benchmark by its name, or a command line with options instead of the
+    /// suite's. May be repeated [default: all rows]
+    #[arg(long, value_name = "W")]
+    pub(crate) workload: Vec<String>,
+    /// A file with other workloads [default: what --print-suite prints]
+    #[arg(long, value_name = "F.toml")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Print the workloads that are run by default, as a file for --suite, and do nothing else [default: no]
+    #[arg(long, exclusive = true)]
+    pub(crate) print_suite: bool,
+    /// Number of runs of each side of a cell
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(2u32..=crate::experiment::MAX_RUNS))]
+    pub(crate) runs: u32,
+    /// The seed of the first run of each side
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = within(0..=u64::MAX))]
+    pub(crate) seed: u64,
+    /// Number of cells that are run at once; the result does not depend on it [default: the number of CPUs of this machine]
+    #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Set a cost of all machines on both sides [default: as in the machine]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) cost: Vec<Assignment>,
+    /// Nesting depth of the workload's task group, on both sides [default: 3]
+    #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
+    pub(crate) task_group_depth: Option<u32>,
+    /// Keep finished cells in a file, and do not run those again that are in it: a matrix that was killed continues where it
+    /// was. Cells of another program, machine, workload, change or number of runs stay in the file and are not used [default:
+    /// nothing is kept]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Exit with status 1 if a run of a cell broke an invariant, as with coreward run --check [default: only report it]
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print all losses and gains [default: the 25 largest of each]
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON instead of text, or with =F write it to a file beside the text [default: no]
+    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print text of 80 columns, ready for a mail, or with =F also write it to a file [default: only print it]
+    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) text: Option<PathBuf>,
+    /// Also write the report as an HTML page with a heat map to a file [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]

@@ -93,6 +93,7 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
         costs: &args.cost,
         headline: &args.headline,
         strict: args.strict,
+        ..Overrides::default()
     };
     let prepare = |mut experiment: Experiment| {
         if !args.case.is_empty() {

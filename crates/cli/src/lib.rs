@@ -20,6 +20,7 @@ mod intervals;
 mod live;
 mod machine_save;
 mod machines;
+mod matrix;
 mod output;
 mod own_policy;
 mod parity;
@@ -87,6 +88,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Features(args) => features::run(&args, out),
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
+        Command::Matrix(args) => matrix::run(&args, out),
         Command::Experiment(args) => experiment::command::run(&args, out),
         Command::Fidelity(args) => fidelity::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

@@ -40,6 +40,8 @@ pub(crate) struct Overrides<'a> {
     /// Refuse a machine or workload that is not described completely.
     pub(crate) strict: bool,
     pub(crate) headline: &'a [Metric],
+    /// Show no progress of its own.
+    pub(crate) quiet: bool,
 }
 
 /// An experiment that can be run.
@@ -54,6 +56,7 @@ pub(crate) struct Prepared {
     command: Vec<String>,
     /// For each ablation that is to be run, of the baseline and the variants.
     ablated: Vec<Vec<Host>>,
+    quiet: bool,
 }
 
 /// A workload that all sides run.
@@ -136,13 +139,24 @@ impl Prepared {
     ///
     /// # Errors
     /// The machine or a workload is refused, or the machine does not have what a side asks for.
-    pub(crate) fn new(
+    pub(crate) fn new(experiment: Experiment, overrides: &Overrides, ablations: bool) -> Result<Prepared> {
+        let Named { text, place } = &experiment.machine;
+        let machine = assumed::machine(text, overrides.strict).with_context(|| place.clone())?;
+        let cases = experiment.cases.iter().map(|case| Case::new(case, overrides)).collect::<Result<_>>()?;
+        Prepared::of(experiment, &machine, cases, overrides, ablations)
+    }
+
+    /// The same with a machine and workloads that have been read.
+    ///
+    /// # Errors
+    /// The machine does not have what a side asks for.
+    pub(crate) fn of(
         mut experiment: Experiment,
+        machine: &Machine,
+        cases: Vec<Case>,
         overrides: &Overrides,
         ablations: bool,
     ) -> Result<Prepared> {
-        let Named { text, place } = &experiment.machine;
-        let machine = assumed::machine(text, overrides.strict).with_context(|| place.clone())?;
         let host = |policy: &Policy, depth: u32, what: &str| -> Result<Host> {
             let mut policy = policy.clone();
             for cost in overrides.costs {
@@ -167,12 +181,19 @@ impl Prepared {
             true => experiment.ablations.iter().map(ablated).collect::<Result<_>>()?,
             false => Vec::new(),
         };
-        let cases = experiment.cases.iter().map(|case| Case::new(case, overrides)).collect::<Result<_>>()?;
         let command = command(&experiment, overrides);
         if !overrides.headline.is_empty() {
             experiment.headline = overrides.headline.to_vec();
         }
-        Ok(Prepared { experiment, machine, cases, hosts, command, ablated })
+        Ok(Prepared {
+            experiment,
+            machine: machine.clone(),
+            cases,
+            hosts,
+            command,
+            ablated,
+            quiet: overrides.quiet,
+        })
     }
 
     /// The files and directories that the machine and the workloads were read from.
@@ -353,7 +374,10 @@ impl Prepared {
     fn run_all(&self, batches: &[Batch]) -> Result<Vec<Ran>> {
         let runs: Vec<(&Batch, usize)> =
             batches.iter().flat_map(|batch| (0..batch.all_runs()).map(move |i| (batch, i))).collect();
-        let progress = progress_bar(&self.experiment.name, runs.len());
+        let progress = match self.quiet {
+            true => ProgressBar::hidden(),
+            false => progress_bar(&self.experiment.name, runs.len()),
+        };
         let one = |&(batch, i): &(&Batch, usize)| {
             let ran = self.run_one(batch, i);
             progress.inc(1);
@@ -385,13 +409,19 @@ impl Case {
     fn new(case: &experiment::Case, overrides: &Overrides) -> Result<Case> {
         let scale = overrides.scale.unwrap_or(Scale::FULL);
         let Named { text, place } = &case.workload;
-        Ok(Case {
+        let workload = assumed::workload(text, scale, overrides.strict).with_context(|| place.clone())?;
+        Ok(Case::of(case, workload, overrides))
+    }
+
+    /// The same with a workload that has been read.
+    pub(crate) fn of(case: &experiment::Case, workload: Workload, overrides: &Overrides) -> Case {
+        Case {
             label: case.label.clone(),
-            workload: assumed::workload(text, scale, overrides.strict).with_context(|| place.clone())?,
-            scale,
+            workload,
+            scale: overrides.scale.unwrap_or(Scale::FULL),
             runs: overrides.runs.unwrap_or(case.runs),
             ablated: case.ablated,
-        })
+        }
     }
 }
 

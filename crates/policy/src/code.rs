@@ -14,6 +14,7 @@ pub struct Code {
     pub(crate) native: Native,
     pub(crate) tables: Tables,
     pub(crate) directory: Option<PathBuf>,
+    pub(crate) key: u64,
 }
 
 /// What the `.def` files say. Those of a directory begin with the entries of the built-in ones.
@@ -35,6 +36,7 @@ static BUILT_IN: Code = Code {
         notes: NOTES,
     },
     directory: None,
+    key: 0,
 };
 
 impl Code {
@@ -46,6 +48,11 @@ impl Code {
     /// The directory that it comes from, as it was named; `None` if it is built in.
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
+    }
+
+    /// A number that changes with the files of its directory; 0 if it is built in.
+    pub fn key(&self) -> u64 {
+        self.key
     }
 
     /// Its features; the number of one is its bit.

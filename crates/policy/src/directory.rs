@@ -279,7 +279,8 @@ impl Code {
             tree.compile(&compiler, &object)?;
             remove_unused(&kept, SystemTime::now());
         }
-        let code = load(&object, directory).map_err(|what| format!("{}: {what}", directory.display()))?;
+        let code =
+            load(&object, directory, key).map_err(|what| format!("{}: {what}", directory.display()))?;
         let code: &'static Code = Box::leak(Box::new(code));
         loaded.insert((directory.into(), key), code);
         Ok(code)
@@ -287,7 +288,7 @@ impl Code {
 }
 
 /// A library that [`Tree::compile`] made. It is never unloaded.
-fn load(object: &Path, directory: &Path) -> Result<Code, String> {
+fn load(object: &Path, directory: &Path, key: u64) -> Result<Code, String> {
     // SAFETY: the library has no initializers; it is code that the user asked for.
     let library = unsafe { Library::new(object) }.map_err(|e| e.to_string())?;
     let library: &'static Library = Box::leak(Box::new(library));
@@ -310,7 +311,7 @@ fn load(object: &Path, directory: &Path) -> Result<Code, String> {
             t.name, t.default, t.min, t.max
         ));
     }
-    Ok(Code { native, tables, directory: Some(directory.into()) })
+    Ok(Code { native, tables, directory: Some(directory.into()), key })
 }
 
 /// # Safety
@@ -407,7 +408,7 @@ mod tests {
         let object = directory.path().join("own.so");
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
         let made = Tree::of(directory.path()).and_then(|tree| tree.compile(&compiler, &object));
-        let code = made.and_then(|()| load(&object, directory.path()));
+        let code = made.and_then(|()| load(&object, directory.path(), 1));
         code.map_err(|what| what.replace(&directory.path().display().to_string(), "DIR"))
     }
 

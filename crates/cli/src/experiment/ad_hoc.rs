@@ -46,8 +46,12 @@ impl Experiment {
             if variants.iter().chain([&baseline]).any(|side| side.label == *changes) {
                 return Err(refused("--with")(format!("`{changes}` is a side already")));
             }
-            let policy = changed(&baseline.policy, changes).map_err(refused("--with"))?;
-            variants.push(side(changes, policy));
+            let (own_seed, rest) = seed_among(changes).map_err(refused("--with"))?;
+            let policy = match rest.is_empty() {
+                true => baseline.policy.clone(),
+                false => changed(&baseline.policy, &rest).map_err(refused("--with"))?,
+            };
+            variants.push(Side { seed: own_seed.unwrap_or(seed), ..side(changes, policy) });
         }
         let mut origin = vec![options.workload.to_owned(), "--machine".into(), options.machine.to_owned()];
         origin.extend(["--profile".into(), baseline.policy.profile.name().to_owned()]);
@@ -84,6 +88,21 @@ impl Experiment {
             published: Vec::new(),
             notes,
         })
+    }
+}
+
+/// The seed that a variant begins with, if `seed=S` is among its changes, and the others.
+fn seed_among(changes: &str) -> Result<(Option<u64>, String), String> {
+    let is_seed = |change: &&str| change.starts_with("seed=");
+    let (seeds, others): (Vec<&str>, Vec<&str>) = changes.split(',').map(str::trim).partition(is_seed);
+    let number = |change: &str| {
+        let number = change.split_once('=').and_then(|(_, number)| number.parse().ok());
+        number.ok_or_else(|| format!("`{change}`: allowed are 0 to {}", u64::MAX))
+    };
+    match seeds[..] {
+        [] => Ok((None, changes.to_owned())),
+        [one] => Ok((Some(number(one)?), others.join(","))),
+        [_, second, ..] => Err(format!("`{second}`: a variant has one seed")),
     }
 }
 
@@ -150,6 +169,16 @@ mod tests {
         );
     }
 
+    /// The control of a comparison: nothing is changed but chance.
+    #[test]
+    fn a_variant_may_have_other_seeds() {
+        let found = experiment(&["seed=1001", "WAKEUP_BIAS_PREV, seed=7", "NO_SIS_UTIL"]).unwrap();
+        let seeds: Vec<_> = found.variants.iter().map(|side| side.seed).collect();
+        assert_eq!(seeds, [1001, 7, 1]);
+        assert!(found.variants[0].policy.deviations().is_empty());
+        assert_eq!(found.variants[1].policy.deviations(), ["WAKEUP_BIAS_PREV"]);
+    }
+
     #[test]
     fn what_is_refused() {
         for (with, message) in [
@@ -171,6 +200,8 @@ mod tests {
             (&["nr_migrate=0"], "--with: nr_migrate is 0, allowed are 1 to 128"),
             (&["SIS_UTIL", "SIS_UTIL"], "--with: `SIS_UTIL` is a side already"),
             (&["linux-6.5"], "--with: `linux-6.5` is a side already"),
+            (&["seed=-1"], "--with: `seed=-1`: allowed are 0 to 18446744073709551615"),
+            (&["seed=1,seed=2"], "--with: `seed=2`: a variant has one seed"),
             (&["SIS_UTIL,"], "--with: unknown feature ``, `coreward features` lists all"),
         ] {
             let error = experiment(with).unwrap_err();

@@ -2,11 +2,13 @@
 //! browser is.
 
 mod comparison;
+mod heat;
 mod plot;
 
 use std::fmt::Write;
 
 pub use comparison::render;
+pub use heat::{Heat, heat_map};
 pub use plot::{Line, lines};
 
 const STYLE: &str = "\
@@ -22,6 +24,7 @@ svg .grid { stroke: var(--line); stroke-width: 1; } svg path { fill: none; strok
 svg path.second { stroke: var(--bad); stroke-dasharray: 6 3; }
 figure { margin: 1.5rem 0; } .wide { overflow-x: auto; }
 pre { white-space: pre-wrap; }
+.heat th, .heat td { padding: .2rem .4rem; font-size: 13px; }
 ";
 
 /// A page under construction. All text that is given to it is escaped.
