@@ -4,7 +4,7 @@
 # make check: runs all tests, including short runs of make parity and make faults.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
 # make advisories: looks for known faults of all libraries in RustSec's database, which it fetches.
-# make docs: runs the commands of README.md, docs/guide.md and docs/variant.md and writes what they print into these pages.
+# make docs: runs the commands of README.md, docs/guide.md, docs/sweep.md and docs/variant.md and writes what they print into these pages.
 # make validation: calibrates this machine twice, runs twenty benchmarks on it beside their simulation, and writes docs/results/validation.md.
 # make bench: measures the engine's speed.
 # make bindings: generates the Rust side of policy/ in crates/policy/src/generated.

@@ -18,6 +18,7 @@ use coreward_workload::{Scale, recorded};
 use crate::parity::Requirement;
 use crate::scale;
 use crate::setup::SKIP_STEADY_PCT;
+use crate::sweep::Shard;
 use crate::uncertainty;
 use coreward_policy::Assignment;
 
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Show what one change does to many workloads on many machines, sorted by damage
     Matrix(Matrix),
+    /// Try many settings on many machines under many workloads, in shares that other computers may take
+    Sweep(Sweep),
     /// Write an experiment file to start from, or print the format of such files
     Experiment(ExperimentFile),
     /// Compare published figures with simulated ones, and score the agreement
@@ -559,6 +562,39 @@ pub(crate) struct Matrix {
     /// Also write the report as an HTML page with a heat map to a file [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+    /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Sweep {
+    /// A file that names machines, workloads and settings (see docs/sweep.md)
+    #[arg(value_name = "SWEEP.toml")]
+    pub(crate) file: PathBuf,
+    /// Number of runs that are made at once; the result does not depend on it [default: the number of CPUs of this machine]
+    #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Keep finished runs in a file, and do not make those again that are in it: a sweep that was killed continues where it
+    /// was, and one that was extended makes only what is new [default: nothing is kept]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report
+    /// [default: all]
+    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "all", "check"])]
+    pub(crate) shard: Option<Shard>,
+    /// Also take finished runs from the --state file of a share. May be repeated [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) merge: Vec<PathBuf>,
+    /// Exit with status 1 if a run broke an invariant, as with coreward run --check [default: only report it]
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print all settings and every cell [default: the 20 best settings]
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON instead of text, or with =F write it to a file beside the text [default: no]
+    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,

@@ -3,6 +3,7 @@
 //! Every error is one line, `coreward: …`, and exit status 2 (1 if a requirement is not met). Files are written
 //! completely or not at all ([`mod@output`]).
 
+mod address;
 mod assumed;
 mod calibrate;
 mod cli;
@@ -14,6 +15,7 @@ pub mod experiment;
 mod explain;
 mod features;
 mod fidelity;
+mod figure;
 mod ftracefile;
 mod import;
 mod intervals;
@@ -35,12 +37,15 @@ mod setup;
 mod shell;
 mod sibling;
 mod standing;
+mod state;
+mod sweep;
 mod threads;
 mod topology;
 mod tracefile;
 mod uncertainty;
 mod unmet;
 mod validate;
+mod work;
 
 use std::env;
 use std::io::{self, Write};
@@ -89,6 +94,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Run(args) => run::run(&args, out),
         Command::Compare(args) => compare::run(&args, out),
         Command::Matrix(args) => matrix::run(&args, out),
+        Command::Sweep(args) => sweep::run(&args, out),
         Command::Experiment(args) => experiment::command::run(&args, out),
         Command::Fidelity(args) => fidelity::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

@@ -1,4 +1,4 @@
-//! The commands of README.md, docs/guide.md and docs/variant.md do what these pages say.
+//! The commands of README.md, docs/guide.md, docs/sweep.md and docs/variant.md do what these pages say.
 //!
 //! `make docs` writes what the commands print into the pages; these tests fail when that would change a page. A block
 //! marked `sh` whose text starts with `coreward` is run, and a `text` block that follows is what it prints, a line `…`
@@ -238,6 +238,11 @@ fn the_readme_can_be_followed() {
 #[test]
 fn the_guide_can_be_followed() {
     assert!(follow("docs/guide.md", &workplace("guide")) >= 10);
+}
+
+#[test]
+fn the_page_on_sweeps_can_be_followed() {
+    assert!(follow("docs/sweep.md", &workplace("sweep")) >= 1);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub mod verdict;
 pub mod why;
 
 pub use ablation::Ablated;
-pub use compare::{Comparison, Recipe, Runs};
+pub use compare::{Comparison, Recipe, Runs, Side, Variant};
 pub use cpu_time::{CpuTime, PARTS, Part};
 pub use fidelity::Fidelity;
 pub use histogram::LatencyHistogram;

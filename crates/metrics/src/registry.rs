@@ -138,7 +138,7 @@ impl Metric {
 /// The metrics of one run, in the order of the table.
 ///
 /// A metric that has no value in a run (a rate over no time, a percentile of no samples) is absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metrics(BTreeMap<Metric, f64>);
 

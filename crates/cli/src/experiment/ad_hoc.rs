@@ -107,7 +107,10 @@ fn seed_among(changes: &str) -> Result<(Option<u64>, String), String> {
 }
 
 /// A policy with changes like `NO_TTWU_QUEUE,base_slice_ns=2ms`.
-fn changed(policy: &Policy, changes: &str) -> Result<Policy, String> {
+///
+/// # Errors
+/// A name is unknown, or a value out of its range.
+pub(crate) fn changed(policy: &Policy, changes: &str) -> Result<Policy, String> {
     let mut policy = policy.clone();
     for change in changes.split(',').map(str::trim) {
         let code = policy.code;

@@ -20,7 +20,7 @@ use coreward_metrics::{Metric, Published};
 
 use crate::policy::Policy;
 
-pub(crate) use ad_hoc::AdHoc;
+pub(crate) use ad_hoc::{AdHoc, changed};
 
 /// The most runs of a side that may be requested.
 pub const MAX_RUNS: u32 = 1000;

@@ -3,31 +3,26 @@
 mod cell;
 mod page;
 mod report;
-mod state;
-mod suite;
+pub(crate) mod suite;
 mod text;
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use anyhow::{Context, Result, bail};
 use coreward_input::Printer;
 use coreward_machine::Machine;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::assumed;
 use crate::cli;
 use crate::output::Outputs;
-use crate::prepared;
 use crate::shell;
 use crate::standing;
+use crate::state::State;
 use crate::unmet::Unmet;
+use crate::work::{self, Item};
 use cell::{Cell, Plan};
 use report::{Described, Frame, Report};
-use state::State;
 use suite::Row;
 
 pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
@@ -54,11 +49,9 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
         (open("--json", &args.json)?, open("--text", &args.text)?, open("--html", &args.html)?);
 
     let plans = plans(args, change, &specs, &machines, &rows)?;
-    let state = args.state.as_deref().map_or_else(|| Ok(State::none()), State::open)?;
-    let jobs = args
-        .jobs
-        .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
-    let cells = finish(&plans, &state, jobs)?;
+    let state = State::open("matrix", args.state.as_deref())?;
+    let (plans, items): (Vec<Plan>, Vec<Item>) = plans.into_iter().unzip();
+    let cells = work::finish(&items, "cells", &state, work::jobs(args.jobs), |i| plans[i].run())?;
     let report = report(args, change, &plans, cells, machines, rows)?;
 
     let texts = text::render(&report, args.all);
@@ -103,7 +96,7 @@ fn plans(
     specs: &[String],
     machines: &[Machine],
     rows: &[Row],
-) -> Result<Vec<Plan>> {
+) -> Result<Vec<(Plan, Item)>> {
     let mut plans = Vec::new();
     for (row, suite_row) in rows.iter().enumerate() {
         let fits = |machine: &&Machine| machine.nr_cpus() >= suite_row.min_cpus;
@@ -118,53 +111,8 @@ fn plans(
             plans.push(Plan::new(args, change, (machine, &specs[machine], described), (row, suite_row))?);
         }
     }
-    plans.sort_by_key(|plan| (plan.machine, plan.row));
+    plans.sort_by_key(|(plan, _)| (plan.machine, plan.row));
     Ok(plans)
-}
-
-/// All cells in the order of the plans: those that are kept, and the others run, the largest first, so that no thread is
-/// left with one at the end.
-fn finish(plans: &[Plan], state: &State, jobs: usize) -> Result<Vec<Cell>> {
-    let mut cells: Vec<Option<Result<Cell>>> =
-        plans.iter().map(|plan| state.get(&plan.key).cloned().map(Ok)).collect();
-    let mut left: Vec<usize> = (0..plans.len()).filter(|i| cells[*i].is_none()).collect();
-    left.sort_by_key(|i| std::cmp::Reverse(plans[*i].weight));
-    let progress = progress(plans, &left);
-    let (next, made) = (AtomicUsize::new(0), Mutex::new(&mut cells));
-    let work = || -> Result<()> {
-        // a cell is run by one thread: the cells are many, and are kept the sooner
-        let pool = prepared::pool(Some(1))?;
-        while let Some(&i) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let cell = plans[i].run(&pool).and_then(|cell| {
-                state.keep(&plans[i].key, &cell)?;
-                Ok(cell)
-            });
-            if cell.is_err() {
-                next.store(left.len(), Ordering::Relaxed);
-            }
-            made.lock().unwrap_or_else(PoisonError::into_inner)[i] = Some(cell);
-            progress.inc(plans[i].weight);
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs.min(left.len())).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
-    })?;
-    progress.finish_and_clear();
-    // if one failed, those after it may be missing
-    cells.into_iter().flatten().collect()
-}
-
-/// On standard error, and only if that is a terminal. Cells count by how much work they are.
-fn progress(plans: &[Plan], left: &[usize]) -> ProgressBar {
-    if !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg} [{wide_bar}] {percent} %, {elapsed}, {eta} left");
-    let message = format!("{} of {} cells to run", left.len(), plans.len());
-    let bar = ProgressBar::new(left.iter().map(|i| plans[*i].weight).sum()).with_message(message);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn report(

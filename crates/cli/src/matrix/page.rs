@@ -4,8 +4,9 @@ use coreward_metrics::fidelity::Standing;
 use coreward_metrics::html::{Heat, Page, Tone, heat_map};
 use coreward_metrics::stats::Verdict;
 
-use super::report::{Judged, JudgedFigure, Report};
+use super::report::{Judged, Report};
 use super::text::{hits, short};
+use crate::figure::JudgedFigure;
 
 /// A change of so many percent has the full colour.
 const FULL_PCT: f64 = 30.0;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use coreward_metrics::fidelity::{Hits, Standing};
-use coreward_metrics::stats::{self, ALPHA, Verdict};
+use coreward_metrics::stats::{ALPHA, Verdict};
 use serde::Serialize;
 
-use super::cell::{Cell, Figure};
+use super::cell::Cell;
 use super::suite::Row;
+use crate::figure::{self, JudgedFigure};
 use crate::output;
 
 /// The report. Serializes as the output of `coreward matrix --json`.
@@ -78,16 +79,6 @@ pub(super) struct Judged {
     pub(super) broken: Vec<String>,
 }
 
-/// A figure and what it says.
-#[derive(Clone, Serialize)]
-pub(super) struct JudgedFigure {
-    #[serde(flatten)]
-    pub(super) figure: Figure,
-    /// The p-value corrected over the whole matrix; `None` if it was not tested.
-    pub(super) corrected_p: Option<f64>,
-    pub(super) verdict: Verdict,
-}
-
 /// What the report is made of, besides the cells.
 pub(super) struct Frame {
     pub(super) command: String,
@@ -105,35 +96,17 @@ impl Report {
     /// Judges the cells, which come with their machine, row and record.
     pub(super) fn new(frame: Frame, cells: Vec<(usize, usize, Hits, Cell)>) -> Report {
         let Frame { command, change, baseline, runs, seed, record, machines, workloads, notes } = frame;
-        let tested = |cell: &Cell| cell.same_runs < runs as usize;
-        let p_values: Vec<f64> = cells
-            .iter()
-            .filter(|(.., cell)| tested(cell))
-            .flat_map(|(.., cell)| cell.figures.iter().filter_map(|figure| figure.p_value))
-            .collect();
-        let mut corrected = stats::benjamini_hochberg(&p_values).into_iter();
+        let figures =
+            cells.iter().map(|(.., cell)| (cell.figures.as_slice(), cell.same_runs < runs as usize));
+        let (figures, tests) = figure::judge(figures);
         let mut judged = Vec::new();
-        for (machine, row, record, cell) in cells {
-            let tested = tested(&cell);
-            let figures: Vec<JudgedFigure> = cell
-                .figures
-                .into_iter()
-                .map(|figure| {
-                    let p = figure.p_value.filter(|_| tested).and_then(|_| corrected.next());
-                    let better = figure.metric.better();
-                    let verdict = match tested {
-                        true => Verdict::of(better, figure.baseline, figure.changed, p),
-                        false => Verdict::NotShown,
-                    };
-                    JudgedFigure { figure, corrected_p: p, verdict }
-                })
-                .collect();
+        for ((machine, row, record, cell), figures) in cells.into_iter().zip(figures) {
             judged.push(Judged {
                 machine: machines[machine].name.clone(),
                 name: workloads[row].name.clone(),
                 workload: cell.workload,
                 command: cell.command,
-                verdict: worst(&figures),
+                verdict: figure::worst(&figures),
                 same_runs: cell.same_runs,
                 record,
                 figures,
@@ -150,7 +123,7 @@ impl Report {
             better,
             not_shown: judged.len() - worse - better - same,
             same,
-            tests: p_values.len(),
+            tests,
             alpha: ALPHA,
         };
         // a machine or workload is where the first of its cells is
@@ -189,7 +162,7 @@ impl Report {
     pub(super) fn figures(&self, verdict: Verdict) -> Vec<(&Judged, &JudgedFigure)> {
         let all = self.cells.iter().flat_map(|cell| cell.figures.iter().map(move |figure| (cell, figure)));
         let mut found: Vec<_> = all.filter(|(_, figure)| figure.verdict == verdict).collect();
-        found.sort_by(|(_, a), (_, b)| size(b).total_cmp(&size(a)));
+        found.sort_by(|(_, a), (_, b)| figure::size(b).total_cmp(&figure::size(a)));
         found
     }
 
@@ -207,32 +180,15 @@ impl Report {
 }
 
 impl Judged {
-    /// The figure that stands for the cell: of those with its verdict, the one that changed most, otherwise the first.
+    /// The figure that stands for the cell.
     pub(super) fn main(&self) -> Option<&JudgedFigure> {
-        let same = self.figures.iter().filter(|figure| figure.verdict == self.verdict);
-        match self.verdict.is_significant() {
-            true => same.max_by(|a, b| size(a).total_cmp(&size(b))),
-            false => self.figures.first(),
-        }
+        figure::main(&self.figures, self.verdict)
     }
 
     /// Whether the change had no effect on any run.
     pub(super) fn is_same(&self, runs: u32) -> bool {
         self.same_runs == runs as usize
     }
-}
-
-/// A change from 0 is larger than any in percent.
-fn size(figure: &JudgedFigure) -> f64 {
-    figure.figure.delta_pct.map_or(f64::INFINITY, f64::abs)
-}
-
-fn worst(figures: &[JudgedFigure]) -> Verdict {
-    let has = |verdict| figures.iter().any(|figure| figure.verdict == verdict);
-    [Verdict::Worse, Verdict::Better, Verdict::NotShown]
-        .into_iter()
-        .find(|v| has(*v))
-        .unwrap_or(Verdict::Untested)
 }
 
 /// Losses, then what shows no change, then gains; each from the worst figure to the best.
@@ -256,6 +212,7 @@ fn by_damage(a: &Judged, b: &Judged) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Figure;
     use coreward_metrics::Metric;
 
     fn figure(delta: f64, p: f64) -> Figure {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 /// What is run unless `--suite` names another file.
-pub(super) const BUILT_IN: &str = include_str!("suite.toml");
+pub(crate) const BUILT_IN: &str = include_str!("suite.toml");
 
 /// Largest suite, in KiB, and the most rows of one.
 const MAX_KIB: u64 = 1 << 10;
@@ -43,18 +43,18 @@ struct RawRow {
 
 /// A workload at every size of machine.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) name: String,
+pub(crate) struct Row {
+    pub(crate) name: String,
     /// Its command line, with numbers that depend on the machine in `<>`.
-    pub(super) workload: String,
+    pub(crate) workload: String,
     /// What a cell shows, the most important one first; empty for what a comparison shows.
-    pub(super) metrics: Vec<Metric>,
-    pub(super) reason: String,
+    pub(crate) metrics: Vec<Metric>,
+    pub(crate) reason: String,
     /// The CPUs of the smallest machine that it fits.
-    pub(super) min_cpus: usize,
+    pub(crate) min_cpus: usize,
     /// What stands in the file that the command line names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rt_app: Option<String>,
+    pub(crate) rt_app: Option<String>,
     /// For messages.
     #[serde(skip)]
     place: String,
@@ -65,7 +65,7 @@ pub(super) struct Row {
 ///
 /// # Errors
 /// The file cannot be read or is refused, or there is no row of a name.
-pub(super) fn rows(file: Option<&Path>, chosen: &[String]) -> Result<Vec<Row>> {
+pub(crate) fn rows(file: Option<&Path>, chosen: &[String]) -> Result<Vec<Row>> {
     let all = match file {
         None => parse("the built-in suite", BUILT_IN)?,
         Some(path) => {
@@ -163,7 +163,7 @@ impl Row {
     }
 
     /// The name of the benchmark, without its options.
-    pub(super) fn benchmark(&self) -> String {
+    pub(crate) fn benchmark(&self) -> String {
         benchmark(&self.workload)
     }
 
@@ -171,7 +171,7 @@ impl Row {
     ///
     /// # Errors
     /// A number or the command line is refused.
-    pub(super) fn on(&self, cpus: usize) -> Result<Workload> {
+    pub(crate) fn on(&self, cpus: usize) -> Result<Workload> {
         let expand = |text: &str| sized(text, cpus).map_err(|what| anyhow!("{}: {what}", self.place));
         let command_line = expand(&self.workload)?;
         let refused = |error: anyhow::Error| error.context(format!("{}: workload", self.place));
@@ -190,7 +190,7 @@ impl Row {
     }
 
     /// The files that it reads.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
         match self.rt_app {
             Some(_) => Vec::new(),
             None => coreward_workload::paths(&self.workload).map(Path::to_owned).collect(),
@@ -198,7 +198,7 @@ impl Row {
     }
 
     /// The text with its numbers, by which a stored cell is known.
-    pub(super) fn text(&self, cpus: usize) -> Result<(String, Option<String>), String> {
+    pub(crate) fn text(&self, cpus: usize) -> Result<(String, Option<String>), String> {
         let file = self.rt_app.as_deref().map(|text| sized(text, cpus)).transpose()?;
         Ok((sized(&self.workload, cpus)?, file))
     }

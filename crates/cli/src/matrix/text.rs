@@ -5,7 +5,8 @@ use std::fmt::Write;
 use coreward_metrics::fidelity::{Hits, Standing};
 use coreward_metrics::stats::Verdict;
 
-use super::report::{Judged, JudgedFigure, Report};
+use super::report::{Judged, Report};
+use crate::figure::JudgedFigure;
 
 const WIDTH: usize = 80;
 /// Of a machine's name; those of the presets fit.

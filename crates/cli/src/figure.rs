@@ -1,0 +1,92 @@
+//! Figures of many comparisons that are judged together: what of them is beyond noise.
+
+use coreward_metrics::stats::{self, Verdict};
+use coreward_metrics::{Metric, Side, Variant};
+use serde::{Deserialize, Serialize};
+
+/// A metric of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    pub(crate) metric: Metric,
+    /// The means of the two sides.
+    pub(crate) baseline: f64,
+    pub(crate) changed: f64,
+    /// In percent, + is better.
+    pub(crate) delta_pct: Option<f64>,
+    /// 95 % interval of that, by itself.
+    pub(crate) interval_pct: Option<(f64, f64)>,
+    /// By itself.
+    pub(crate) p_value: Option<f64>,
+}
+
+/// A figure and what it says.
+#[derive(Clone, Serialize)]
+pub(crate) struct JudgedFigure {
+    #[serde(flatten)]
+    pub(crate) figure: Figure,
+    /// The p-value corrected over all figures; `None` if it was not tested.
+    pub(crate) corrected_p: Option<f64>,
+    pub(crate) verdict: Verdict,
+}
+
+/// The figures of a variant, for those of the metrics that both sides have.
+pub(crate) fn of(metrics: &[Metric], baseline: &Side, variant: &Variant) -> Vec<Figure> {
+    let figure = |metric: &Metric| {
+        let (before, after) = (baseline.metrics.get(metric)?, variant.side.metrics.get(metric)?);
+        Some(Figure {
+            metric: *metric,
+            baseline: before.mean,
+            changed: after.mean,
+            delta_pct: variant.delta_pct.get(metric).copied().flatten(),
+            interval_pct: variant.interval_pct.get(metric).copied().flatten(),
+            p_value: variant.p_value.get(metric).copied().flatten(),
+        })
+    };
+    metrics.iter().filter_map(figure).collect()
+}
+
+/// Judges the figures of all cells together, and how many of them were tested. Cells whose runs are all the same, which the
+/// flag says, are no tests.
+pub(crate) fn judge<'a>(
+    cells: impl Iterator<Item = (&'a [Figure], bool)> + Clone,
+) -> (Vec<Vec<JudgedFigure>>, usize) {
+    let tested = cells.clone().filter(|(_, differ)| *differ);
+    let p_values: Vec<f64> =
+        tested.flat_map(|(figures, _)| figures.iter().filter_map(|figure| figure.p_value)).collect();
+    let mut corrected = stats::benjamini_hochberg(&p_values).into_iter();
+    let mut judge = |(figures, differ): (&[Figure], bool)| {
+        let judged = figures.iter().map(|figure| {
+            let p = figure.p_value.filter(|_| differ).and_then(|_| corrected.next());
+            let verdict = match differ {
+                true => Verdict::of(figure.metric.better(), figure.baseline, figure.changed, p),
+                false => Verdict::NotShown,
+            };
+            JudgedFigure { figure: figure.clone(), corrected_p: p, verdict }
+        });
+        judged.collect()
+    };
+    (cells.map(&mut judge).collect(), p_values.len())
+}
+
+/// The verdict of a cell: that of its figures, a loss before a gain.
+pub(crate) fn worst(figures: &[JudgedFigure]) -> Verdict {
+    let has = |verdict| figures.iter().any(|figure| figure.verdict == verdict);
+    [Verdict::Worse, Verdict::Better, Verdict::NotShown]
+        .into_iter()
+        .find(|v| has(*v))
+        .unwrap_or(Verdict::Untested)
+}
+
+/// The figure that stands for a cell: of those with its verdict, the one that changed most, otherwise the first.
+pub(crate) fn main(figures: &[JudgedFigure], verdict: Verdict) -> Option<&JudgedFigure> {
+    let same = figures.iter().filter(|figure| figure.verdict == verdict);
+    match verdict.is_significant() {
+        true => same.max_by(|a, b| size(a).total_cmp(&size(b))),
+        false => figures.first(),
+    }
+}
+
+/// A change from 0 is larger than any in percent.
+pub(crate) fn size(figure: &JudgedFigure) -> f64 {
+    figure.figure.delta_pct.map_or(f64::INFINITY, f64::abs)
+}
