@@ -103,13 +103,20 @@ pub enum CalibrateError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The progress was answered so.
+    #[error("the measurement was interrupted")]
+    Interrupted,
 }
 
-/// Measures the machine that this runs on, which `machine` describes. `progress` is told what comes next.
+/// Measures the machine that this runs on, which `machine` describes. `progress` is told what comes next, and whether that
+/// shall come is its answer.
 ///
 /// # Errors
-/// The kernel refuses a pipe, a socket, a thread, or a CPU that the process asks for.
-pub fn calibrate(machine: &Machine, mut progress: impl FnMut(&str)) -> Result<Calibration, CalibrateError> {
+/// The kernel refuses a pipe, a socket, a thread, or a CPU that the process asks for; or `progress` answers no.
+pub fn calibrate(
+    machine: &Machine,
+    mut progress: impl FnMut(&str) -> bool,
+) -> Result<Calibration, CalibrateError> {
     let cpus = Pairs::of(machine, thread::is_allowed);
     let mut found = Calibration::default();
     let nr_cpus = machine.nr_cpus();
@@ -117,24 +124,24 @@ pub fn calibrate(machine: &Machine, mut progress: impl FnMut(&str)) -> Result<Ca
     let mut next = |found: &mut Calibration, what: &str| {
         found.doubt_if_busy(quiet.share(nr_cpus));
         quiet = Others::since_now();
-        progress(what);
+        if progress(what) { Ok(()) } else { Err(CalibrateError::Interrupted) }
     };
-    next(&mut found, "system calls, pipes and sockets");
+    next(&mut found, "system calls, pipes and sockets")?;
     thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
     let calls = found.calls()?;
-    next(&mut found, "switches and wakeups");
+    next(&mut found, "switches and wakeups")?;
     let local = found.local(cpus.first, &calls)?;
-    next(&mut found, "threads and processes");
+    next(&mut found, "threads and processes")?;
     found.processes()?;
-    next(&mut found, "the tick");
+    next(&mut found, "the tick")?;
     found.tick(cpus.first)?;
-    next(&mut found, "caches and memory");
+    next(&mut found, "caches and memory")?;
     let near = found.memory(machine, &cpus)?;
     if let (Some(other), Some(transfer)) = (cpus.other, near) {
-        next(&mut found, "interrupts and idle CPUs");
+        next(&mut found, "interrupts and idle CPUs")?;
         found.remote((cpus.first, other), transfer, &calls, &local, machine)?;
     }
-    next(&mut found, "contended lines and moved working sets");
+    next(&mut found, "contended lines and moved working sets")?;
     found.together(machine, &cpus)?;
     found.open = open::open(&found, machine);
     found.doubt_if_busy(quiet.share(nr_cpus));

@@ -4,6 +4,8 @@ use anyhow::{Result, bail};
 use coreward_machine::Machine;
 use coreward_workload::{Scale, Workload};
 
+use crate::caller;
+
 /// Loads a machine; see [`Machine::load`].
 ///
 /// # Errors
@@ -44,5 +46,5 @@ fn said(of: &str, assumptions: &[String], strict: bool) -> Result<()> {
 
 /// Says something of a workload that only its run shows.
 pub(crate) fn say(of: &str, what: &str) {
-    eprintln!("coreward: note: {}", coreward_input::message(&format!("{of}: {what}")));
+    caller::remark(&format!("{of}: {what}"));
 }

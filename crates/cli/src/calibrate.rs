@@ -9,6 +9,7 @@ use coreward_machine::{Costs, Machine};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use crate::caller;
 use crate::cli;
 use crate::output::{self, Outputs};
 
@@ -21,6 +22,7 @@ pub(crate) fn run(args: &cli::Calibrate, out: &mut dyn Write) -> Result<()> {
     let calibration = calibrate(&machine, |what| {
         spinner.set_message(what.to_owned());
         spinner.tick();
+        caller::go_on().is_ok()
     })?;
     spinner.finish_and_clear();
     calibration.apply(&mut machine, &conditions());
@@ -48,10 +50,10 @@ fn warn(found: &Calibration) {
         by_doubt.entry(doubt).or_default().push("the idle states");
     }
     for (doubt, names) in &by_doubt {
-        eprintln!("coreward: note: kept as they were, because {doubt}: {}", names.join(", "));
+        caller::remark(&format!("kept as they were, because {doubt}: {}", names.join(", ")));
     }
     if !by_doubt.is_empty() {
-        eprintln!("coreward: note: calibrate again when the machine is quiet");
+        caller::remark("calibrate again when the machine is quiet");
     }
 }
 

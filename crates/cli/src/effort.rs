@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use coreward_metrics::Comparison;
 use coreward_metrics::sequential::{self, FIRST_LOOK};
 
+use crate::caller;
 use crate::experiment::MAX_RUNS;
 
 /// When a comparison stops adding runs; as a default, it adds none.
@@ -69,7 +70,7 @@ impl Effort {
         let (runs, metric, reached) =
             (comparison.baseline.runs, first_metric(comparison), reached(comparison));
         let line = format!("{case}{runs} runs a side, CI95 of {metric} is {reached}{asked}");
-        eprintln!("coreward: {}", coreward_input::message(&line));
+        caller::progress(&line);
     }
 
     /// What to say of a comparison that has made its runs.

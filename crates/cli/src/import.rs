@@ -10,6 +10,7 @@ use coreward_workload::recorded::Recorded;
 use indicatif::ProgressBar;
 
 use crate::assumed;
+use crate::caller;
 use crate::cli;
 use crate::output::{self, Outputs};
 
@@ -82,6 +83,7 @@ fn read(args: &cli::Import, options: Options) -> Result<(Recorded, Report)> {
         }
         events += 1;
         if events % PROGRESS == 0 {
+            caller::go_on()?;
             bar.set_message(format!("{events} events"));
             bar.tick();
         }

@@ -6,6 +6,8 @@
 mod address;
 mod assumed;
 mod calibrate;
+mod call;
+mod caller;
 mod cli;
 mod command_line;
 mod compare;
@@ -48,6 +50,7 @@ mod validate;
 mod work;
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -55,6 +58,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use coreward_input::Printer;
 
+pub use call::{Answer, call};
 use cli::{Cli, Command};
 
 /// Exit status of every failure, as for a wrong command line.
@@ -65,21 +69,29 @@ const UNMET: u8 = 1;
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
-    let args = match command_line::join_workload(env::args_os().collect()) {
-        Ok(args) => args,
-        Err(what) => return fail(FAILURE, &what),
-    };
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
-        Err(error) => return usage(&error),
-    };
     let mut out = Printer::new(io::stdout().lock());
-    let result = dispatch(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
-    match result {
-        Err(error) if error.is::<unmet::Unmet>() => fail(UNMET, &format!("{error:#}")),
-        Err(error) if !is_broken_pipe(&error) => fail(FAILURE, &format!("{error:#}")),
+    match parse(env::args_os().collect()).and_then(|command| carry_out(command, &mut out)) {
+        Err(error) if is_help(&error) => {
+            // a failure of this cannot be reported any more
+            let _ = error.downcast_ref().map(clap::Error::print);
+            ExitCode::SUCCESS
+        }
+        Err(error) if error.is::<unmet::Unmet>() => fail(UNMET, &message(&error)),
+        Err(error) if !is_broken_pipe(&error) => fail(FAILURE, &message(&error)),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Reads a command line, from the program's name on.
+fn parse(args: Vec<OsString>) -> anyhow::Result<Command> {
+    let args = command_line::join_workload(args).map_err(anyhow::Error::msg)?;
+    Ok(Cli::try_parse_from(args)?.command)
+}
+
+/// Carries out a command, and prints all of its result.
+fn carry_out(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
+    dispatch(command, out)?;
+    Ok(out.flush()?)
 }
 
 fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -115,21 +127,28 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// Help, which goes to standard output.
+fn is_help(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref().map(clap::Error::kind);
+    matches!(kind, Some(ErrorKind::DisplayHelp | ErrorKind::DisplayVersion))
+}
+
 fn fail(status: u8, message: &str) -> ExitCode {
-    eprintln!("coreward: {}", coreward_input::message(message));
+    eprintln!("coreward: {message}");
     ExitCode::from(status)
 }
 
-/// Help goes to standard output. A usage error shows only what is wrong, what is allowed, and what may have been meant.
-fn usage(error: &clap::Error) -> ExitCode {
+/// An error as one line.
+fn message(error: &anyhow::Error) -> String {
+    let text = error.downcast_ref().map_or_else(|| format!("{error:#}"), usage);
+    coreward_input::message(&text)
+}
+
+/// A usage error shows only what is wrong, what is allowed, and what may have been meant.
+fn usage(error: &clap::Error) -> String {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // a failure of this cannot be reported any more
-            let _ = error.print();
-            ExitCode::SUCCESS
-        }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            fail(FAILURE, "no command given, see coreward --help")
+            "no command given, see coreward --help".into()
         }
         _ => {
             let text = error.render().to_string();
@@ -137,7 +156,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             let what = parts.next().unwrap_or_default().trim_start_matches("error: ");
             let similar = parts.next().and_then(|tip| tip.trim().strip_prefix("tip: a similar"));
             let similar = similar.map(|similar| format!(", a similar{similar}")).unwrap_or_default();
-            fail(FAILURE, &format!("{what}{similar}"))
+            format!("{what}{similar}")
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::{Change, Outcome, Settings, SimError, Simulation, Trace};
@@ -12,6 +13,7 @@ use coreward_state::domain_options;
 use coreward_workload::Workload;
 
 use crate::assumed;
+use crate::caller;
 use crate::cli::Simulated;
 use crate::policy::Policy;
 
@@ -38,6 +40,8 @@ pub(crate) struct Host {
     /// How the machine changes in the middle of each run.
     pub(crate) events: Vec<Change>,
     partitions: Vec<Partition>,
+    /// Ends its runs early.
+    interrupt: Arc<AtomicBool>,
     /// What a reader has to know of how its policy was chosen.
     pub(crate) notes: Vec<String>,
 }
@@ -75,6 +79,7 @@ impl Host {
             skip_steady_pct: None,
             events: Vec::new(),
             partitions: partitions.to_vec(),
+            interrupt: caller::interrupt(),
             notes: Vec::new(),
         })
     }
@@ -99,7 +104,8 @@ impl Host {
             task_group_depth: self.task_group_depth,
             limit_ns: self.time_limit_s * 1_000_000_000,
         };
-        let mut simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?;
+        let mut simulation = Simulation::new(&self.machine, &self.topology, workload, &settings, trace)?
+            .with_interrupt(&self.interrupt);
         if let Some(ns) = self.interval_ns {
             simulation = simulation.with_intervals(ns);
         }

@@ -29,6 +29,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Simulated time at which a run begins: the machine has been up for longer than any domain waits
 /// between two balances, and is somewhere between two ticks.
@@ -96,7 +97,13 @@ pub enum SimError {
         /// The limit.
         limit_ns: u64,
     },
+    /// It was told to end early; see [`Simulation::with_interrupt`].
+    #[error("the run was interrupted")]
+    Interrupted,
 }
+
+/// What nothing interrupts.
+static NEVER_SET: AtomicBool = AtomicBool::new(false);
 
 /// The results of a run.
 #[derive(Clone, Debug)]
@@ -197,6 +204,7 @@ pub struct Simulation<'a> {
     pub(crate) list_clock: u64,
     queue: EventQueue,
     limit_ns: u64,
+    interrupt: &'a AtomicBool,
     smt_pct: u64,
 }
 
@@ -282,6 +290,7 @@ impl<'a> Simulation<'a> {
             list_clock: 0,
             queue: EventQueue::new(nr_cpus + 1),
             limit_ns: settings.limit_ns,
+            interrupt: &NEVER_SET,
             smt_pct: machine.costs.smt_pct,
             sys,
         };
@@ -314,12 +323,20 @@ impl<'a> Simulation<'a> {
         self.reprogram(cpu);
     }
 
+    /// Another thread can end the run by setting a flag. It is looked at before each event, thus every few microseconds.
+    pub fn with_interrupt(self, interrupt: &'a AtomicBool) -> Self {
+        Simulation { interrupt, ..self }
+    }
+
     /// Runs to the end of the workload.
     ///
     /// # Errors
-    /// The workload is stuck, or does not end within the limit.
+    /// The workload is stuck, does not end within the limit, or is interrupted.
     pub fn run(mut self) -> Result<Outcome, SimError> {
         while self.nr_live > 0 {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(SimError::Interrupted);
+            }
             self.step()?;
         }
         Ok(self.outcome())

@@ -1,4 +1,5 @@
-//! Temporary names, which are removed when the process ends, even if a signal ends it.
+//! Temporary names, which are removed when the process ends, even if a signal ends it. A program that calls coreward as a
+//! function handles its signals itself.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,8 @@ use std::{fs, io, thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+
+use crate::caller;
 
 /// All temporary names of this process.
 static NAMES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -63,6 +66,9 @@ impl Drop for TemporaryName {
 
 /// Starts a thread that waits for the signals that would end the process, removes the files, and then ends it.
 fn watch_signals() {
+    if caller::is_program() {
+        return; // its signals are its own
+    }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let ignored = ignored_signals();

@@ -20,8 +20,10 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use crate::assumed;
+use crate::caller;
 use crate::cli;
 use crate::output::{self, Outputs};
+use crate::prepared;
 use crate::setup::{self, Host};
 use crate::unmet::Unmet;
 use observed::{Observed, Observer};
@@ -82,7 +84,8 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
         progress.inc(1);
         pair
     });
-    let pairs = pairs.collect::<Result<Vec<_>>>()?;
+    // threads of its own: those of a global pool would be missing in a fork of a program that calls this
+    let pairs = prepared::pool(None)?.install(|| pairs.collect::<Result<Vec<_>>>())?;
     progress.finish_and_clear();
     let report = Report::new(&host, &stored, &pairs);
     if let Some(mut file) = html {
@@ -198,7 +201,7 @@ fn progress(steps: u64) -> ProgressBar {
 /// A line on standard error for those who do not see the progress bar.
 fn say(progress: &ProgressBar, what: &str) {
     if progress.is_hidden() {
-        eprintln!("coreward: {}", coreward_input::message(what));
+        caller::progress(what);
     }
 }
 

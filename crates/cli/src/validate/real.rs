@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::observed::{self, Observed};
 use super::score::{Figures, spread_pct};
+use crate::caller;
 
 /// A round in which everything else took more than this share of one CPU's time says little about the benchmark.
 const OTHERS: f64 = 0.05;
@@ -184,6 +185,7 @@ pub(super) fn run_all(
     let mut lost = 0;
     for round in 0..=rounds {
         for benchmark in benchmarks.iter_mut().filter(|benchmark| benchmark.missing.is_none()) {
+            caller::go_on()?;
             progress.set_message(benchmark.line.clone());
             let ran = if round == 0 { benchmark.measure_overhead() } else { benchmark.round() };
             progress.inc(1);

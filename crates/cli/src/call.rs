@@ -1,0 +1,112 @@
+//! Commands as functions, for programs that link this library: the Python package.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::bail;
+use coreward_input::Printer;
+
+use crate::caller;
+use crate::cli::Command;
+use crate::unmet::Unmet;
+
+/// What a command answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// What it would have printed, to the byte.
+    pub output: Vec<u8>,
+    /// What it would have remarked on standard error: what was assumed, or is not as it was asked for.
+    pub remarks: Vec<String>,
+    /// The requirement that the result does not meet: exit status 1.
+    pub unmet: Option<String>,
+}
+
+/// Carries out a command in this process, as [`main`](crate::main) does. `arguments` come after the program's name. A
+/// thread that sets the flag interrupts it: simulations end at their next event, measurements after their current step.
+///
+/// # Errors
+/// What the command would have said on standard error, as one line.
+pub fn call(arguments: Vec<OsString>, interrupt: Arc<AtomicBool>) -> Result<Answer, String> {
+    let mut output = Vec::new();
+    let work = || {
+        let arguments = std::iter::once("coreward".into()).chain(arguments).collect();
+        let command = crate::parse(arguments)?;
+        answers(&command)?;
+        crate::carry_out(command, &mut Printer::new(&mut output))
+    };
+    let (result, remarks) = caller::program(interrupt, work);
+    let unmet = match result {
+        Ok(()) => None,
+        Err(error) if error.is::<Unmet>() => Some(crate::message(&error)),
+        Err(error) => return Err(crate::message(&error)),
+    };
+    Ok(Answer { output, remarks, unmet })
+}
+
+/// Some commands are no functions: they replace the process by another, or end it.
+fn answers(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Record(_)
+        | Command::Policy(_)
+        | Command::Live(_)
+        | Command::Shadow(_)
+        | Command::Top(_)
+        | Command::Get(_)
+        | Command::Set(_) => bail!("a program cannot call this command as a function"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn answer(arguments: &[&str]) -> Result<Answer, String> {
+        call(arguments.iter().map(OsString::from).collect(), Arc::default())
+    }
+
+    #[test]
+    fn the_answer_is_what_is_printed_and_remarked() {
+        let answer = answer(&["run", "--machine=2c", "--json", "--", "hackbench -g 1 -l 10 --pipe"]).unwrap();
+        assert!(answer.output.starts_with(b"{\n  \"machine\": \"2c\""));
+        assert!(answer.output.ends_with(b"}\n"));
+        assert_eq!(answer.unmet, None);
+    }
+
+    #[test]
+    fn errors_are_those_of_the_command() {
+        for (arguments, message) in [
+            (&[][..], "no command given, see coreward --help"),
+            (&["run", "--machine=2x", "hackbench"], "--machine: "),
+            (
+                &["run", "--sed=1", "hackbench"],
+                "unexpected argument '--sed' found, a similar argument exists: '--seed'",
+            ),
+            (&["live"], "a program cannot call this command as a function"),
+        ] {
+            let error = answer(arguments).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_flag_interrupts_it() {
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&interrupt);
+        let arguments = ["compare", "--machine=2c", "--with=NO_SIS_UTIL", "--", "hackbench -g 40 -l 100000"];
+        let arguments = arguments.map(OsString::from).to_vec();
+        let work = thread::spawn(move || call(arguments, flag));
+        thread::sleep(Duration::from_millis(200));
+        assert!(!work.is_finished(), "it takes minutes");
+        interrupt.store(true, Ordering::Relaxed);
+        let asked = Instant::now();
+        let error = work.join().unwrap().unwrap_err();
+        assert!(error.ends_with("the run was interrupted"), "{error}");
+        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    }
+}

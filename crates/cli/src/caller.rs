@@ -1,0 +1,79 @@
+//! Who waits for a command: a person, who reads standard error and can press Ctrl-C, or a program that called it as a
+//! function ([`crate::call`]). A program is handed what a person reads, and interrupts by a flag.
+//!
+//! The caller belongs to the thread that carries out the command. Threads that it starts make no remarks; the flag is
+//! handed to them with the work.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::bail;
+use coreward_input::message;
+
+/// A program that waits for a command.
+struct Program {
+    interrupt: Arc<AtomicBool>,
+    remarks: Vec<String>,
+}
+
+thread_local! {
+    /// `None` is a person.
+    static CALLER: RefCell<Option<Program>> = const { RefCell::new(None) };
+}
+
+/// Does something for a program, which can interrupt it by the flag. Also gives the remarks that were made.
+pub(crate) fn program<T>(interrupt: Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    /// A panic must not leave the thread with the caller.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            CALLER.take();
+        }
+    }
+    CALLER.set(Some(Program { interrupt, remarks: Vec::new() }));
+    let leave = Leave;
+    let result = work();
+    let remarks = CALLER.take().map_or_else(Vec::new, |program| program.remarks);
+    drop(leave);
+    (result, remarks)
+}
+
+pub(crate) fn is_program() -> bool {
+    CALLER.with_borrow(Option::is_some)
+}
+
+/// The flag that interrupts this thread's command; a person needs none.
+pub(crate) fn interrupt() -> Arc<AtomicBool> {
+    CALLER.with_borrow(|caller| match caller {
+        Some(program) => Arc::clone(&program.interrupt),
+        None => Arc::default(),
+    })
+}
+
+/// For work that is no simulation, between its steps.
+///
+/// # Errors
+/// The program has interrupted the command.
+pub(crate) fn go_on() -> anyhow::Result<()> {
+    if interrupt().load(Ordering::Relaxed) {
+        bail!("the command was interrupted");
+    }
+    Ok(())
+}
+
+/// Remarks on a result: what was assumed, or is not as it was asked for.
+pub(crate) fn remark(what: &str) {
+    let what = message(what);
+    CALLER.with_borrow_mut(|caller| match caller {
+        Some(program) => program.remarks.push(what),
+        None => eprintln!("coreward: note: {what}"),
+    });
+}
+
+/// Tells a person how far the work is.
+pub(crate) fn progress(what: &str) {
+    if !is_program() {
+        eprintln!("coreward: {}", message(what));
+    }
+}
