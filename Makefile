@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make build: builds coreward into target/release.
 # make demo: builds, then runs the first experiment.
+# make wheel: builds the Python package into target/wheels.
 # make check: runs all tests, including short runs of make parity and make faults.
+# make check-python: runs the tests of the Python package, which make check runs, too.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
 # make advisories: looks for known faults of all libraries in RustSec's database, which it fetches.
 # make docs: runs the commands of README.md, docs/guide.md, docs/sweep.md and docs/variant.md and writes what they print into these pages.
@@ -37,6 +39,27 @@ build:
 demo: build
 	target/release/coreward compare experiments/wakeup-bias-prev.toml
 
+# The tools of the Python package are in an environment of its own.
+PYTHON = target/python/bin
+
+$(PYTHON)/maturin: crates/python/tests/requirements.txt
+	@sh scripts/setup.sh python
+	python3 -m venv target/python
+	$(PYTHON)/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# PYO3_NO_PYTHON: the wheel is for every Python from 3.10 on, whichever builds it.
+wheel: $(PYTHON)/maturin
+	@sh scripts/setup.sh build
+	PYO3_NO_PYTHON=1 $(PYTHON)/maturin build --locked --release -m crates/python/Cargo.toml --out target/wheels
+
+check-python: $(PYTHON)/maturin
+	$(CARGO) build --locked -p coreward
+	rm -rf target/python/wheels
+	PYO3_NO_PYTHON=1 $(PYTHON)/maturin build --locked --profile dev -m crates/python/Cargo.toml --out target/python/wheels
+	$(PYTHON)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/python/wheels/*.whl
+	COREWARD=target/debug/coreward $(PYTHON)/python -m pytest -q -c crates/python/pyproject.toml crates/python/tests
+
 check:
 	@sh scripts/setup.sh check
 	$(CARGO) fmt --all --check
@@ -50,6 +73,7 @@ check:
 	cd crates/bindings && $(CARGO) clippy --locked -- -D warnings
 	cd crates/bindings && $(CARGO) run --locked -q -- --check
 	$(CARGO) test --locked --workspace
+	$(MAKE) check-python
 	python3 vm/tests/test_vm.py
 	rm -rf target/captures
 	vm/parity --short --files target/captures
@@ -160,4 +184,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo check deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel check check-python deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Makes sure that the tools for a purpose are installed:
 #   setup.sh build    building coreward
+#   setup.sh python   building the Python package
 #   setup.sh check    all tests, including a short run of kernels under QEMU
 #   setup.sh bindings  generating the Rust side of policy/
 #   setup.sh record   building the recorder of decisions
@@ -20,9 +21,9 @@ QEMU_MAJOR=10
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 case "${1:-}" in
-build | check | bindings | record | live | vm | parity | bench-live) purpose=$1 ;;
+build | python | check | bindings | record | live | vm | parity | bench-live) purpose=$1 ;;
 *)
-	echo "usage: setup.sh build|check|bindings|record|live|vm|parity|bench-live" >&2
+	echo "usage: setup.sh build|python|check|bindings|record|live|vm|parity|bench-live" >&2
 	exit 1
 	;;
 esac
@@ -64,6 +65,11 @@ missing_to_build() {
 	have_libc_headers || echo "libc6-dev the headers of the C library"
 	have make || echo "make make"
 	have_cargo || echo "cargo cargo and rustc $RUST_MAJOR.$RUST_MINOR or later"
+}
+
+missing_python() {
+	python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || echo "python3 Python 3.10 or later"
+	python3 -c 'import ensurepip, venv' 2>/dev/null || echo "python3-venv Python's venv and pip"
 }
 
 missing_to_lint() {
@@ -124,6 +130,10 @@ missing_for_arm64() {
 missing() {
 	case $purpose in
 	build) missing_to_build ;;
+	python)
+		missing_to_build
+		missing_python
+		;;
 	bindings) missing_to_bind ;;
 	record) missing_to_record ;;
 	live) missing_live ;;
@@ -131,6 +141,7 @@ missing() {
 	check)
 		missing_to_build
 		missing_to_lint
+		missing_python
 		missing_to_record
 		missing_live
 		missing_to_boot

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many settings at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ._native import Error
+from ._results import Sweep
+from ._spec import Machine, PathOf, Policy, Workload
+from ._words import answer, several
+
+
+def sweep(
+    plan: PathOf | Mapping[str, object],
+    *,
+    jobs: int | None = None,
+    state: PathOf | None = None,
+    merge: PathOf | Iterable[PathOf] = (),
+    strict: bool = False,
+) -> Sweep:
+    """Tries many settings on many machines under many workloads, as `coreward sweep` does.
+
+    Args:
+        plan: a file, or what stands in it (docs/sweep.md), as a mapping: `name`, `machines`, `workloads`, and `list`, `grid`
+            or `latin_hypercube`; perhaps `profile`, `baseline`, `runs`, `seed` and `metrics`.
+        jobs: number of simultaneous runs, on which the result does not depend; None is the number of CPUs.
+        state: a file that keeps finished runs, which are not made again.
+        merge: files of that kind, of which finished runs are taken, too.
+        strict: refuse a description that leaves something open, instead of assuming it.
+
+    Raises:
+        Error: the plan is refused, with its line if it is a file; a run does not end; or a file cannot be used.
+    """
+    options = {"jobs": jobs, "state": state, "merge": several(merge), "strict": strict, "json": True}
+    if not isinstance(plan, Mapping):
+        return Sweep(answer("sweep", options, Path(plan)))
+    with tempfile.TemporaryDirectory(prefix="coreward-") as directory:
+        file = Path(directory, "plan.toml")
+        file.write_text("".join(f"{_toml_key(key)} = {_toml(value)}\n" for key, value in plan.items()), "utf-8")
+        try:
+            return Sweep(answer("sweep", options, file))
+        except Error as error:
+            # the file is none of the caller's
+            raise Error(str(error).replace(str(file), "plan")) from None
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, (Machine, Workload, Policy)):
+        value = str(value)
+    elif isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        return "[" + ", ".join(_toml(inner) for inner in value) + "]"
+    # what is left is written the same way in JSON
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_key(key: str) -> str:
+    return json.dumps(key, ensure_ascii=False)

@@ -1,0 +1,86 @@
+//! The native part of the Python package: commands of coreward as functions that do not hold up Python.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use coreward_cli::Answer;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// How often Python is asked whether a signal has come: Ctrl-C shall act within 100 ms.
+const SIGNALS: Duration = Duration::from_millis(20);
+/// How long interrupted work may take to end before Python goes on without waiting for it.
+const LAST: Duration = Duration::from_millis(50);
+/// Stack of the thread that works, in bytes: that of a program's first thread.
+const STACK: usize = 8 << 20;
+
+create_exception!(
+    coreward,
+    Error,
+    PyException,
+    "What coreward refuses, or cannot do. The text is the message of the command line."
+);
+
+/// The output of a command, its remarks, and the requirement that is not met.
+type Answered<'py> = (Bound<'py, PyBytes>, Vec<String>, Option<String>);
+
+/// Carries out a command of coreward, given by its words without the program's name.
+#[pyfunction]
+fn call(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<Answered<'_>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let mut answer = start(arguments, Arc::clone(&interrupt))?;
+    loop {
+        let received;
+        (received, answer) = wait(py, answer, SIGNALS);
+        match received {
+            Ok(Ok(Answer { output, remarks, unmet })) => {
+                return Ok((PyBytes::new(py, &output), remarks, unmet));
+            }
+            Ok(Err(message)) => return Err(Error::new_err(message)),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("coreward panicked; standard error says where"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    interrupt.store(true, Ordering::Relaxed);
+                    let _ = wait(py, answer, LAST);
+                    return Err(signal);
+                }
+            }
+        }
+    }
+}
+
+/// A thread that works, so that this one can look at signals.
+fn start(arguments: Vec<OsString>, interrupt: Arc<AtomicBool>) -> PyResult<Receiver<Result<Answer, String>>> {
+    let (sender, receiver) = channel();
+    let work = move || {
+        // nobody listens any more if it was interrupted
+        let _ = sender.send(coreward_cli::call(arguments, interrupt));
+    };
+    thread::Builder::new().name("coreward".into()).stack_size(STACK).spawn(work)?;
+    Ok(receiver)
+}
+
+/// Waits while other threads of Python run.
+fn wait<T: Send>(
+    py: Python<'_>,
+    receiver: Receiver<T>,
+    time: Duration,
+) -> (Result<T, RecvTimeoutError>, Receiver<T>) {
+    py.detach(move || (receiver.recv_timeout(time), receiver))
+}
+
+/// The native part of the package `coreward`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("Error", module.py().get_type::<Error>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(call, module)?)
+}
