@@ -4,6 +4,7 @@
 # make wheel: builds the Python package into target/wheels.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make check-python: runs the tests of the Python package, which make check runs, too.
+# make check-tables: has pyarrow and DuckDB read the tables that coreward writes; make check does, too.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
 # make advisories: looks for known faults of all libraries in RustSec's database, which it fetches.
 # make docs: runs the commands of README.md, docs/guide.md, docs/sweep.md and docs/variant.md and writes what they print into these pages.
@@ -60,6 +61,9 @@ check-python: $(PYTHON)/maturin
 	$(PYTHON)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/python/wheels/*.whl
 	COREWARD=target/debug/coreward $(PYTHON)/python -m pytest -q -c crates/python/pyproject.toml crates/python/tests
 
+check-tables: $(PYTHON)/maturin
+	PYTHON=$(CURDIR)/$(PYTHON)/python $(CARGO) test --locked -p coreward-tables --test read_back -- --ignored
+
 check:
 	@sh scripts/setup.sh check
 	$(CARGO) fmt --all --check
@@ -74,6 +78,7 @@ check:
 	cd crates/bindings && $(CARGO) run --locked -q -- --check
 	$(CARGO) test --locked --workspace
 	$(MAKE) check-python
+	$(MAKE) check-tables
 	python3 vm/tests/test_vm.py
 	rm -rf target/captures
 	vm/parity --short --files target/captures
@@ -184,4 +189,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo wheel check check-python deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel check check-python check-tables deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

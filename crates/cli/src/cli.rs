@@ -19,6 +19,7 @@ use crate::parity::Requirement;
 use crate::scale;
 use crate::setup::SKIP_STEADY_PCT;
 use crate::sweep::Shard;
+use crate::tables::Target;
 use crate::uncertainty;
 use coreward_policy::Assignment;
 
@@ -343,6 +344,15 @@ fn moment_ns(text: &str) -> Result<u64, String> {
     seconds.map(|seconds| (seconds * 1e9).round() as u64).ok_or_else(|| "allowed are 0 to 1000000".into())
 }
 
+/// Results as tables.
+#[derive(Args)]
+pub(crate) struct Tables {
+    /// Also write every metric of every run to a file, as a table whose format is that of the ending: Parquet, CSV or lines of
+    /// JSON (see docs/tables.md). May be repeated [default: none]
+    #[arg(long = "output", value_name = "F.parquet|F.csv|F.jsonl")]
+    pub(crate) files: Vec<Target>,
+}
+
 #[derive(Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -380,6 +390,8 @@ pub(crate) struct Run {
     /// [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// Exit with status 1 if an invariant was broken: a CPU idle beside a waiting task, a task that waits for ever, sums
     /// that are not those of the tasks [default: only report it]
     #[arg(long)]
@@ -496,6 +508,8 @@ pub(crate) struct Compare {
     /// Also write the report of one experiment as an HTML page to a file [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,
@@ -562,6 +576,8 @@ pub(crate) struct Matrix {
     /// Also write the report as an HTML page with a heat map to a file [default: no]
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,
@@ -581,7 +597,7 @@ pub(crate) struct Sweep {
     pub(crate) state: Option<PathBuf>,
     /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report
     /// [default: all]
-    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "all", "check"])]
+    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "files", "all", "check"])]
     pub(crate) shard: Option<Shard>,
     /// Also take finished runs from the --state file of a share. May be repeated [default: none]
     #[arg(long, value_name = "FILE")]
@@ -595,6 +611,8 @@ pub(crate) struct Sweep {
     /// Print JSON instead of text, or with =F write it to a file beside the text [default: no]
     #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,

@@ -13,6 +13,7 @@ use crate::experiment::{AdHoc, Experiment};
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
 use crate::standing;
+use crate::tables::{Change, Place, Role, Runs, Tables};
 use crate::uncertainty;
 use crate::unmet::Unmet;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     let json_only = args.json.as_deref() == Some(Path::new("-"));
     let json = args.json.as_deref().filter(|_| !json_only);
     let json = json.map(|target| outputs.create("--json", target)).transpose()?;
+    let mut tables = Tables::open(&mut outputs, &args.tables.files)?;
 
     let pool = prepared::pool(args.jobs)?;
     let effort = Effort::new(args.precision, args.budget);
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         if let Some(points) = args.intervals {
             uncertainty::add(&mut comparisons, prepared, points, &pool)?;
         }
+        rows(prepared, &comparisons, &mut tables)?;
         let ablations = prepared.ablate(&comparisons, &pool)?;
         if !json_only {
             if i > 0 {
@@ -47,6 +50,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         }
         reports.push((comparisons, ablations));
     }
+    tables.finish()?;
     if let (Some(mut file), [(comparisons, ablations)]) = (page, &reports[..]) {
         file.write_all(html::render(comparisons, ablations).as_bytes())?;
         file.finish()?;
@@ -72,6 +76,34 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         write(out)?;
     }
     Unmet::check(&broken)
+}
+
+/// All runs of an experiment's cases, but not those of its ablations.
+fn rows(prepared: &Prepared, comparisons: &[Comparison], tables: &mut Tables) -> Result<()> {
+    for (case, comparison) in prepared.cases.iter().zip(comparisons) {
+        let place = Place {
+            command: "compare",
+            experiment: Some(&comparison.experiment),
+            case: case.label.as_deref(),
+            workload: &case.workload.name,
+            scale: case.scale,
+        };
+        let variants = comparison.variants.iter().map(|variant| (&variant.side, Some(variant)));
+        let sides = std::iter::once((&comparison.baseline, None)).chain(variants);
+        for ((side, variant), host) in sides.zip(&prepared.hosts) {
+            let runs = Runs {
+                role: if variant.is_some() { Role::Variant } else { Role::Baseline },
+                label: &side.label,
+                host,
+                seed: side.seed,
+                runs: side.runs,
+                value: |run, metric| side.values.get(&metric)?[run],
+            };
+            let change = |metric| variant.map_or_else(Change::default, |v| Change::of(v, metric));
+            tables.add(&place, &runs, change)?;
+        }
+    }
+    Ok(())
 }
 
 /// The invariants that runs of an experiment broke, with its name and the case.

@@ -41,6 +41,7 @@ mod sibling;
 mod standing;
 mod state;
 mod sweep;
+mod tables;
 mod threads;
 mod topology;
 mod tracefile;

@@ -63,7 +63,7 @@ pub(crate) struct Prepared {
 pub(crate) struct Case {
     pub(crate) label: Option<String>,
     pub(crate) workload: Workload,
-    scale: Scale,
+    pub(crate) scale: Scale,
     pub(crate) runs: u32,
     ablated: bool,
 }

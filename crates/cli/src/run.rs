@@ -15,6 +15,7 @@ use crate::output::{self, OutputFile, Outputs};
 use crate::report::Report;
 use crate::schedstat;
 use crate::setup::{self, Host};
+use crate::tables::{Change, Place, Role, Runs, Tables};
 use crate::tracefile::TraceFile;
 use crate::unmet::Unmet;
 
@@ -31,6 +32,7 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let html = open("--html", &args.html)?;
     let trace = open("--trace", &args.trace)?;
     let ftrace = open("--ftrace", &args.ftrace)?;
+    let mut tables = Tables::open(&mut outputs, &args.tables.files)?;
 
     let outcome = match ftrace {
         Some(file) => simulate_to_ftrace(args, &host, &workload, file)?,
@@ -50,6 +52,8 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
         file.write_all(report.html().as_bytes())?;
         file.finish()?;
     }
+    rows(args, &host, &workload, &outcome, &mut tables)?;
+    tables.finish()?;
     if outcome.lent > 0 {
         let ended = format!(
             "{} waits ended although nothing had come, because nothing else could have happened: other tasks had taken it",
@@ -64,6 +68,27 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     }
     let broken: Vec<_> = outcome.checks.violations.iter().map(ToString::to_string).collect();
     if args.check { Unmet::check(&broken) } else { Ok(()) }
+}
+
+fn rows(
+    args: &cli::Run,
+    host: &Host,
+    workload: &Workload,
+    outcome: &Outcome,
+    tables: &mut Tables,
+) -> Result<()> {
+    let changes = host.policy.deviations().join(",");
+    let runs = Runs {
+        role: Role::Single,
+        label: if changes.is_empty() { host.policy.profile.name() } else { &changes },
+        host,
+        seed: args.simulated.seed,
+        runs: 1,
+        value: |_, metric| outcome.metrics.get(metric),
+    };
+    let scale = args.simulated.scale;
+    let place = Place { command: "run", experiment: None, case: None, workload: &workload.name, scale };
+    tables.add(&place, &runs, |_| Change::default())
 }
 
 fn simulate(args: &cli::Run, host: &Host, workload: &Workload, trace: Option<OutputFile>) -> Result<Outcome> {

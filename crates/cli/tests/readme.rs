@@ -246,6 +246,11 @@ fn the_page_on_sweeps_can_be_followed() {
 }
 
 #[test]
+fn the_page_on_tables_can_be_followed() {
+    assert!(follow("docs/tables.md", &workplace("tables")) >= 1);
+}
+
+#[test]
 fn a_patch_becomes_a_variant() {
     assert!(follow("docs/variant.md", &workplace("variant")) >= 6);
 }

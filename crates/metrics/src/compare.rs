@@ -218,6 +218,12 @@ impl Side {
         format!("{label}: {profile}{with}; {seeds}")
     }
 
+    /// The metrics of each run.
+    pub fn by_run(&self) -> Vec<Metrics> {
+        let of = |run: usize| self.values.iter().filter_map(move |(&m, values)| Some((m, values[run]?)));
+        (0..self.runs).map(|run| of(run).collect()).collect()
+    }
+
     fn new(runs: &Runs) -> Side {
         let all: BTreeSet<Metric> =
             runs.runs.iter().flat_map(Metrics::iter).map(|(metric, _)| metric).collect();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use coreward_machine::Machine;
-use coreward_metrics::Comparison;
+use coreward_metrics::{Comparison, Metrics, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -19,7 +19,9 @@ use crate::work::Item;
 pub(super) struct Plan {
     pub(super) machine: usize,
     pub(super) row: usize,
-    prepared: Prepared,
+    /// Name of the suite's row.
+    pub(super) name: String,
+    pub(super) prepared: Prepared,
 }
 
 /// What a cell came to.
@@ -31,6 +33,8 @@ pub(super) struct Cell {
     pub(super) command: String,
     /// Runs that the change did not alter in any metric.
     pub(super) same_runs: usize,
+    /// The metrics of each run of the baseline, and of the change.
+    pub(super) runs: [Vec<Metrics>; 2],
     /// The most important one first.
     pub(super) figures: Vec<Figure>,
     /// The invariants that runs broke.
@@ -73,7 +77,7 @@ impl Plan {
             .with_context(|| format!("{} on {}", suite_row.name, described.name))?;
         let key = key(&prepared, suite_row, cpus)?;
         let item = Item { key, weight: u64::from(args.runs) * (cpus as u64 + 16) };
-        Ok((Plan { machine, row, prepared }, item))
+        Ok((Plan { machine, row, name: suite_row.name.clone(), prepared }, item))
     }
 
     /// Runs both sides.
@@ -101,6 +105,7 @@ impl Cell {
             workload: recipe.workload,
             command: recipe.command,
             same_runs: variant.same_runs,
+            runs: [&baseline, &variant.side].map(Side::by_run),
             figures: figure::of(&headline, &baseline, variant),
             broken,
         }

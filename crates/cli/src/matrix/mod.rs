@@ -16,9 +16,11 @@ use coreward_machine::Machine;
 use crate::assumed;
 use crate::cli;
 use crate::output::Outputs;
+use crate::prepared::Prepared;
 use crate::shell;
 use crate::standing;
 use crate::state::State;
+use crate::tables::{Change, Place, Role, Runs, Tables};
 use crate::unmet::Unmet;
 use crate::work::{self, Item};
 use cell::{Cell, Plan};
@@ -48,12 +50,16 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
     let (json, text, html) =
         (open("--json", &args.json)?, open("--text", &args.text)?, open("--html", &args.html)?);
 
+    let mut tables = Tables::open(&mut outputs, &args.tables.files)?;
+
     let plans = plans(args, change, &specs, &machines, &rows)?;
     let state = State::open("matrix", args.state.as_deref())?;
     let (plans, items): (Vec<Plan>, Vec<Item>) = plans.into_iter().unzip();
     let cells = work::finish(&items, "cells", &state, work::jobs(args.jobs), |i| plans[i].run())?;
     let report = report(args, change, &plans, cells, machines, rows)?;
 
+    self::rows(&plans, &report, &mut tables)?;
+    tables.finish()?;
     let texts = text::render(&report, args.all);
     if let Some(mut file) = text {
         Printer::new(&mut file).write_all(texts.as_bytes())?;
@@ -75,6 +81,38 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
     }
     let broken = if args.check { report.broken() } else { Vec::new() };
     Unmet::check(&broken)
+}
+
+/// The runs of all cells, machine by machine.
+fn rows(plans: &[Plan], report: &Report, tables: &mut Tables) -> Result<()> {
+    for plan in plans {
+        let Prepared { experiment, machine, cases, hosts, .. } = &plan.prepared;
+        let Some(cell) = report.cell(&machine.name, &plan.name) else { continue };
+        let place = Place {
+            command: "matrix",
+            experiment: None,
+            case: Some(&plan.name),
+            workload: &cell.workload,
+            scale: cases[0].scale,
+        };
+        for (number, (side, host)) in experiment.sides().zip(hosts).enumerate() {
+            let own = &cell.runs[number];
+            let runs = Runs {
+                role: if number == 0 { Role::Baseline } else { Role::Variant },
+                label: &side.label,
+                host,
+                seed: side.seed,
+                runs: own.len(),
+                value: |run: usize, metric| own[run].get(metric),
+            };
+            let change = |metric| match number {
+                0 => Change::default(),
+                _ => Change::among(&cell.figures, metric),
+            };
+            tables.add(&place, &runs, change)?;
+        }
+    }
+    Ok(())
 }
 
 fn machines(specs: &[String], strict: bool) -> Result<Vec<Machine>> {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use coreward_metrics::Metrics;
 use coreward_metrics::fidelity::{Hits, Standing};
 use coreward_metrics::stats::{ALPHA, Verdict};
 use serde::Serialize;
@@ -75,6 +76,9 @@ pub(super) struct Judged {
     /// belongs to none, among all.
     pub(super) record: Hits,
     pub(super) figures: Vec<JudgedFigure>,
+    /// The metrics of each run of the baseline, and of the change.
+    #[serde(skip)]
+    pub(super) runs: [Vec<Metrics>; 2],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) broken: Vec<String>,
 }
@@ -110,6 +114,7 @@ impl Report {
                 same_runs: cell.same_runs,
                 record,
                 figures,
+                runs: cell.runs,
                 broken: cell.broken,
             });
         }
@@ -232,6 +237,7 @@ mod tests {
                 workload: format!("w{i}"),
                 command: String::new(),
                 same_runs: same_runs.get(i).copied().unwrap_or(0),
+                runs: [vec![], vec![]],
                 figures: figures.clone(),
                 broken: vec![],
             };

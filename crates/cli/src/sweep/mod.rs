@@ -9,10 +9,12 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use coreward_workload::Scale;
 
 use crate::cli;
 use crate::output::{self, Outputs};
 use crate::state::State;
+use crate::tables::{Change, Place, Role, Runs, Tables};
 use crate::unmet::Unmet;
 use crate::work;
 use plan::{Done, Plan, Point};
@@ -44,6 +46,7 @@ pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
     let mut outputs = Outputs::new(inputs.chain(args.state.clone()).chain(args.merge.iter().cloned()));
     let file = args.json.as_deref().filter(|target| *target != Path::new("-"));
     let json = file.map(|target| outputs.create("--json", target)).transpose()?;
+    let tables = Tables::open(&mut outputs, &args.tables.files)?;
 
     let mut points = plan.points();
     if let Some(Shard { number, of }) = args.shard {
@@ -57,7 +60,7 @@ pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
     if let Some(Shard { number, of }) = args.shard {
         return Ok(writeln!(out, "shard {number}/{of}: {} runs are kept", points.len())?);
     }
-    print(args, &plan, &points, &done, json, out)
+    print(args, &plan, &points, &done, (json, tables), out)
 }
 
 fn print(
@@ -65,10 +68,12 @@ fn print(
     plan: &Plan,
     points: &[Point],
     done: &[Done],
-    json: Option<output::OutputFile>,
+    (json, mut tables): (Option<output::OutputFile>, Tables),
     out: &mut dyn Write,
 ) -> Result<()> {
     let report = Report::new(plan, points, done);
+    rows(plan, points, done, &report, &mut tables)?;
+    tables.finish()?;
     if let Some(mut file) = json {
         output::json(&mut file, &report)?;
         file.finish()?;
@@ -80,6 +85,34 @@ fn print(
     }
     out.flush()?;
     Unmet::check(&if args.check { report.broken() } else { Vec::new() })
+}
+
+/// All runs: the points of a side stand together, and those of the sides of a machine and a workload.
+fn rows(plan: &Plan, points: &[Point], done: &[Done], report: &Report, tables: &mut Tables) -> Result<()> {
+    let mut cells = report.cells.iter();
+    for (points, done) in points.chunks(plan.runs as usize).zip(done.chunks(plan.runs as usize)) {
+        let Point { machine, row, side, seed } = points[0];
+        let on = &plan.machines[machine];
+        let place = Place {
+            command: "sweep",
+            experiment: Some(&plan.name),
+            case: Some(&plan.rows[row].name),
+            workload: on.workloads[row].as_ref().map_or("", |workload| &workload.name),
+            scale: Scale::FULL,
+        };
+        let cell = if side == 0 { None } else { cells.next() };
+        let runs = Runs {
+            role: if cell.is_some() { Role::Variant } else { Role::Baseline },
+            label: plan.side(side),
+            host: &on.hosts[side],
+            seed,
+            runs: done.len(),
+            value: |run: usize, metric| done[run].metrics.get(metric),
+        };
+        let change = |metric| cell.map_or_else(Change::default, |cell| Change::among(&cell.figures, metric));
+        tables.add(&place, &runs, change)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
