@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
 use coreward_input::Printer;
+use coreward_tables::Memory;
 
 use crate::caller;
 use crate::cli::Command;
@@ -20,14 +21,21 @@ pub struct Answer {
     pub remarks: Vec<String>,
     /// The requirement that the result does not meet: exit status 1.
     pub unmet: Option<String>,
+    /// The rows that `--output` would have written to a file, if they were wanted.
+    pub rows: Option<Memory>,
 }
 
 /// Carries out a command in this process, as [`main`](crate::main) does. `arguments` come after the program's name. A
 /// thread that sets the flag interrupts it: simulations end at their next event, measurements after their current step.
+/// Rows take some 10 KiB a run.
 ///
 /// # Errors
 /// What the command would have said on standard error, as one line.
-pub fn call(arguments: Vec<OsString>, interrupt: Arc<AtomicBool>) -> Result<Answer, String> {
+pub fn call(
+    arguments: Vec<OsString>,
+    wants_rows: bool,
+    interrupt: Arc<AtomicBool>,
+) -> Result<Answer, String> {
     let mut output = Vec::new();
     let work = || {
         let arguments = std::iter::once("coreward".into()).chain(arguments).collect();
@@ -35,13 +43,13 @@ pub fn call(arguments: Vec<OsString>, interrupt: Arc<AtomicBool>) -> Result<Answ
         answers(&command)?;
         crate::carry_out(command, &mut Printer::new(&mut output))
     };
-    let (result, remarks) = caller::program(interrupt, work);
+    let (result, remarks, rows) = caller::program(interrupt, wants_rows, work);
     let unmet = match result {
         Ok(()) => None,
         Err(error) if error.is::<Unmet>() => Some(crate::message(&error)),
         Err(error) => return Err(crate::message(&error)),
     };
-    Ok(Answer { output, remarks, unmet })
+    Ok(Answer { output, remarks, unmet, rows })
 }
 
 /// Some commands are no functions: they replace the process by another, or end it.
@@ -67,7 +75,7 @@ mod tests {
     use super::*;
 
     fn answer(arguments: &[&str]) -> Result<Answer, String> {
-        call(arguments.iter().map(OsString::from).collect(), Arc::default())
+        call(arguments.iter().map(OsString::from).collect(), false, Arc::default())
     }
 
     #[test]
@@ -100,7 +108,7 @@ mod tests {
         let flag = Arc::clone(&interrupt);
         let arguments = ["compare", "--machine=2c", "--with=NO_SIS_UTIL", "--", "hackbench -g 40 -l 100000"];
         let arguments = arguments.map(OsString::from).to_vec();
-        let work = thread::spawn(move || call(arguments, flag));
+        let work = thread::spawn(move || call(arguments, false, flag));
         thread::sleep(Duration::from_millis(200));
         assert!(!work.is_finished(), "it takes minutes");
         interrupt.store(true, Ordering::Relaxed);

@@ -10,11 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use coreward_input::message;
+use coreward_tables::{Memory, Row};
 
 /// A program that waits for a command.
 struct Program {
     interrupt: Arc<AtomicBool>,
     remarks: Vec<String>,
+    /// The table that it wants, if it does.
+    rows: Option<Memory>,
 }
 
 thread_local! {
@@ -22,8 +25,13 @@ thread_local! {
     static CALLER: RefCell<Option<Program>> = const { RefCell::new(None) };
 }
 
-/// Does something for a program, which can interrupt it by the flag. Also gives the remarks that were made.
-pub(crate) fn program<T>(interrupt: Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Vec<String>) {
+/// Does something for a program, which can interrupt it by the flag. Also gives the remarks that were made, and the rows of
+/// tables if it wants them.
+pub(crate) fn program<T>(
+    interrupt: Arc<AtomicBool>,
+    wants_rows: bool,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<String>, Option<Memory>) {
     /// A panic must not leave the thread with the caller.
     struct Leave;
     impl Drop for Leave {
@@ -31,12 +39,13 @@ pub(crate) fn program<T>(interrupt: Arc<AtomicBool>, work: impl FnOnce() -> T) -
             CALLER.take();
         }
     }
-    CALLER.set(Some(Program { interrupt, remarks: Vec::new() }));
+    let rows = wants_rows.then(Memory::default);
+    CALLER.set(Some(Program { interrupt, remarks: Vec::new(), rows }));
     let leave = Leave;
     let result = work();
-    let remarks = CALLER.take().map_or_else(Vec::new, |program| program.remarks);
+    let program = CALLER.take().expect("it is there until it is taken");
     drop(leave);
-    (result, remarks)
+    (result, program.remarks, program.rows)
 }
 
 pub(crate) fn is_program() -> bool {
@@ -68,6 +77,20 @@ pub(crate) fn remark(what: &str) {
     CALLER.with_borrow_mut(|caller| match caller {
         Some(program) => program.remarks.push(what),
         None => eprintln!("coreward: note: {what}"),
+    });
+}
+
+/// Whether a program wants the rows of tables.
+pub(crate) fn wants_rows() -> bool {
+    CALLER.with_borrow(|caller| caller.as_ref().is_some_and(|program| program.rows.is_some()))
+}
+
+/// Gives the program a row, if it wants rows.
+pub(crate) fn row(row: &Row<'_>) {
+    CALLER.with_borrow_mut(|caller| {
+        if let Some(rows) = caller.as_mut().and_then(|program| program.rows.as_mut()) {
+            rows.push(row);
+        }
     });
 }
 

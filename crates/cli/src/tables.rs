@@ -7,6 +7,7 @@ use coreward_metrics::{Metric, Variant, Verdict};
 use coreward_tables::{Format, Row, SCHEMA_VERSION, Table, better, verdict};
 use coreward_workload::Scale;
 
+use crate::caller;
 use crate::figure::JudgedFigure;
 use crate::output::{OutputFile, Outputs};
 use crate::setup::Host;
@@ -30,7 +31,7 @@ impl std::str::FromStr for Target {
     }
 }
 
-/// The tables that a command writes; each has all rows.
+/// The tables that a command writes; each has all rows, as has the caller's.
 pub(crate) struct Tables(Vec<Table<OutputFile>>);
 
 /// What the runs of all sides have in common.
@@ -128,7 +129,7 @@ impl Tables {
         side: &Runs<'_, F>,
         change: impl Fn(Metric) -> Change,
     ) -> Result<()> {
-        if self.0.is_empty() {
+        if self.0.is_empty() && !caller::wants_rows() {
             return Ok(());
         }
         let changes = side.host.policy.deviations().join(", ");
@@ -164,6 +165,7 @@ impl Tables {
                     verdict: change.verdict.map(verdict),
                 };
                 self.0.iter_mut().try_for_each(|table| table.push(&row))?;
+                caller::row(&row);
             }
         }
         Ok(())

@@ -1,5 +1,8 @@
 //! The native part of the Python package: commands of coreward as functions that do not hold up Python.
 
+mod arrow;
+mod table;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +15,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use table::Columns;
 
 /// How often Python is asked whether a signal has come: Ctrl-C shall act within 100 ms.
 const SIGNALS: Duration = Duration::from_millis(20);
@@ -27,20 +32,21 @@ create_exception!(
     "What coreward refuses, or cannot do. The text is the message of the command line."
 );
 
-/// The output of a command, its remarks, and the requirement that is not met.
-type Answered<'py> = (Bound<'py, PyBytes>, Vec<String>, Option<String>);
+/// The output of a command, its remarks, the requirement that is not met, and the rows of its table.
+type Answered<'py> = (Bound<'py, PyBytes>, Vec<String>, Option<String>, Option<Columns>);
 
-/// Carries out a command of coreward, given by its words without the program's name.
+/// Carries out a command of coreward, given by its words without the program's name. Its table is made if it is wanted.
 #[pyfunction]
-fn call(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<Answered<'_>> {
+fn call(py: Python<'_>, arguments: Vec<OsString>, wants_rows: bool) -> PyResult<Answered<'_>> {
     let interrupt = Arc::new(AtomicBool::new(false));
-    let mut answer = start(arguments, Arc::clone(&interrupt))?;
+    let mut answer = start(arguments, wants_rows, Arc::clone(&interrupt))?;
     loop {
         let received;
         (received, answer) = wait(py, answer, SIGNALS);
         match received {
-            Ok(Ok(Answer { output, remarks, unmet })) => {
-                return Ok((PyBytes::new(py, &output), remarks, unmet));
+            Ok(Ok(Answer { output, remarks, unmet, rows })) => {
+                let rows = rows.map(Columns::of_rows).transpose()?;
+                return Ok((PyBytes::new(py, &output), remarks, unmet, rows));
             }
             Ok(Err(message)) => return Err(Error::new_err(message)),
             Err(RecvTimeoutError::Disconnected) => {
@@ -58,11 +64,15 @@ fn call(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<Answered<'_>> {
 }
 
 /// A thread that works, so that this one can look at signals.
-fn start(arguments: Vec<OsString>, interrupt: Arc<AtomicBool>) -> PyResult<Receiver<Result<Answer, String>>> {
+fn start(
+    arguments: Vec<OsString>,
+    wants_rows: bool,
+    interrupt: Arc<AtomicBool>,
+) -> PyResult<Receiver<Result<Answer, String>>> {
     let (sender, receiver) = channel();
     let work = move || {
         // nobody listens any more if it was interrupted
-        let _ = sender.send(coreward_cli::call(arguments, interrupt));
+        let _ = sender.send(coreward_cli::call(arguments, wants_rows, interrupt));
     };
     thread::Builder::new().name("coreward".into()).stack_size(STACK).spawn(work)?;
     Ok(receiver)
@@ -82,5 +92,6 @@ fn wait<T: Send>(
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Columns>()?;
     module.add_function(wrap_pyfunction!(call, module)?)
 }

@@ -1,6 +1,9 @@
 """The package gives the same bytes as the command line, and the same messages."""
 
 import hashlib
+import json
+import pickle
+from pathlib import Path
 
 import pytest
 
@@ -121,6 +124,45 @@ def test_a_sweep_is_that_of_the_file(cli, tmp_path):
     assert coreward.sweep(PLAN, state=state) == coreward.sweep({**PLAN, "name": "two"}, state=state)
     other = coreward.sweep({**PLAN, "seed": 2})
     assert other.summary["results_sha256"] != coreward.sweep(file).summary["results_sha256"]
+
+
+RUNS = ["--runs", "2"]
+ONE = {"machines": "2c", "workloads": "perf-pipe", "runs": 2}
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        (RUN, lambda **files: coreward.simulate(SMALL, "2c", **files)),
+        (
+            [*COMPARE, *RUNS, "--with", "NO_SIS_UTIL", "--seed", str(2**64 - 1)],
+            lambda **files: coreward.compare(SMALL, "2c", "NO_SIS_UTIL", runs=2, seed=2**64 - 1, **files),
+        ),
+        (
+            ["compare", "experiments/negative-no-op.toml", *RUNS, "--scale", "0.001", "--json"],
+            lambda **files: coreward.compare_experiment("experiments/negative-no-op.toml", runs=2, scale=0.001, **files),
+        ),
+        (
+            ["matrix", "--with", "NO_SIS_UTIL", "--machine", "2c", "--workload", "perf-pipe", *RUNS, "--json"],
+            lambda **files: coreward.matrix("NO_SIS_UTIL", **ONE, **files),
+        ),
+        (["sweep", "two.toml", "--json"], lambda **files: coreward.sweep(PLAN, **files)),
+    ],
+)
+def test_tables_are_those_of_the_command_line(cli, tmp_path, words, call):
+    Path(tmp_path, "two.toml").write_text(TOML)
+    words = [str(tmp_path / word) if word == "two.toml" else word for word in words]
+    cli(*words, "--output", tmp_path / "cli.jsonl", "--output", tmp_path / "cli.parquet")
+    result = call(output=[tmp_path / "python.jsonl", tmp_path / "python.parquet"])
+    for ending in ("jsonl", "parquet"):
+        assert Path(tmp_path, f"cli.{ending}").read_bytes() == Path(tmp_path, f"python.{ending}").read_bytes()
+    lines = [json.loads(line) for line in Path(tmp_path, "cli.jsonl").read_text().splitlines()]
+    assert result.table("runs").to_rows() == lines and result.tables[0] == "runs"
+    assert pickle.loads(pickle.dumps(result)).table() == result.table("runs")
+
+
+def test_a_sweep_can_do_without_its_runs():
+    assert "runs" not in coreward.sweep(PLAN, runs_table=False).tables
 
 
 @pytest.mark.parametrize(

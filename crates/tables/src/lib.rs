@@ -1,8 +1,9 @@
 //! Results as tables, for pandas, polars, DuckDB, R and spreadsheets: one row for each metric of each run.
 //!
 //! All commands write the same columns ([`COLUMNS`]), as CSV, as lines of JSON or as Parquet. A file is written row by
-//! row, so that it may be larger than the memory.
+//! row, so that it may be larger than the memory. A program in the same process takes the rows as columns instead ([`Memory`]).
 
+mod memory;
 mod parquet;
 mod row;
 mod thrift;
@@ -10,6 +11,7 @@ mod thrift;
 use std::io::{self, Write};
 use std::path::Path;
 
+pub use memory::{Memory, Texts, Values};
 pub use row::{COLUMNS, Cell, Column, Kind, Row, SCHEMA_VERSION, better, schema, verdict};
 
 /// How a table is written.

@@ -35,6 +35,7 @@ from ._results import (
 from ._runs import explain, features, machines, simulate
 from ._spec import Machine, Policy, Workload
 from ._sweeps import sweep
+from ._table import Table
 from ._words import Remark
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Result",
     "Run",
     "Sweep",
+    "Table",
     "Validation",
     "Workload",
     "__version__",

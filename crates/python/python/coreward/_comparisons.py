@@ -39,6 +39,7 @@ def compare(
     skip_steady_pct: float | None = None,
     task_group_depth: int | None = None,
     html: PathOf | None = None,
+    output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
 ) -> Comparison:
     """Compares variants of a policy with a baseline, as `coreward compare --with` does.
@@ -61,6 +62,7 @@ def compare(
         skip_steady_pct: skip the steady middle of each run once its rates are known to this many per cent, 0.1 to 20.
         task_group_depth: nesting depth of the workload's task group, 0 to 16; None is 3.
         html: a file to which the report is written as a page.
+        output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
         strict: refuse a description that leaves something open, instead of assuming it.
 
     Raises:
@@ -75,10 +77,11 @@ def compare(
         "cost": assignments(host.costs),
         **_effort(runs, headline, precision_pct, budget_s, cost_points, jobs, scale, skip_steady_pct, task_group_depth),
         "html": html,
+        "output": several(output),
         "strict": strict,
         "json": True,
     }
-    return Comparison(answer("compare", options, Workload.of(workload)))
+    return Comparison(answer("compare", options, Workload.of(workload), rows=True))
 
 
 def compare_experiment(
@@ -96,6 +99,7 @@ def compare_experiment(
     skip_steady_pct: float | None = None,
     task_group_depth: int | None = None,
     html: PathOf | None = None,
+    output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
 ) -> Comparison:
     """Compares the sides of an experiment file, as `coreward compare FILE.toml` does.
@@ -116,10 +120,11 @@ def compare_experiment(
         **_effort(runs, headline, precision_pct, budget_s, cost_points, jobs, scale, skip_steady_pct, task_group_depth),
         "ablations": ablations,
         "html": html,
+        "output": several(output),
         "strict": strict,
         "json": True,
     }
-    return Comparison(answer("compare", options, Path(file)))
+    return Comparison(answer("compare", options, Path(file), rows=True))
 
 
 def _effort(
@@ -160,6 +165,7 @@ def matrix(
     task_group_depth: int | None = None,
     state: PathOf | None = None,
     html: PathOf | None = None,
+    output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
 ) -> Matrix:
     """Shows what one change does to many workloads on many machines, the worst first, as `coreward matrix` does.
@@ -177,6 +183,7 @@ def matrix(
         task_group_depth: nesting depth of the workloads' task group, 0 to 16; None is 3.
         state: a file that keeps finished cells, which are not run again.
         html: a file to which the report is written as a page.
+        output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
         strict: refuse a description that leaves something open, instead of assuming it.
 
     Raises:
@@ -198,7 +205,8 @@ def matrix(
         "task_group_depth": task_group_depth,
         "state": state,
         "html": html,
+        "output": several(output),
         "strict": strict,
         "json": True,
     }
-    return Matrix(answer("matrix", options))
+    return Matrix(answer("matrix", options, rows=True))

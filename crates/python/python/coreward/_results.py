@@ -5,12 +5,40 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from . import _html
+from ._table import Table
 from ._words import Answer
+
+
+#: How a figure differs from the baseline's, as columns.
+_CHANGE = ("delta_pct", "ci95_low_pct", "ci95_high_pct", "verdict")
+
+
+def _change(delta_pct: float | None, interval_pct: list[float] | None, verdict: str) -> tuple[Any, ...]:
+    return (delta_pct, *(interval_pct or (None, None)), verdict)
+
+
+#: A figure of a cell, as columns.
+_FIGURE = ("metric", "baseline_mean", "mean", *_CHANGE)
+
+
+def _figures(cells: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    """A row for each figure of each cell, which begins with what the cell has under these names."""
+    return [
+        (
+            *(cell[name] for name in names),
+            figure["metric"],
+            figure["baseline"],
+            figure["changed"],
+            *_change(figure["delta_pct"], figure["interval_pct"], figure["verdict"]),
+        )
+        for cell in cells
+        for figure in cell["figures"]
+    ]
 
 
 class Result:
@@ -27,6 +55,7 @@ class Result:
         self.json = answer.json
         self.remarks = answer.remarks
         self.unmet = answer.unmet
+        self._runs = answer.rows
 
     @cached_property
     def data(self) -> Any:
@@ -38,8 +67,32 @@ class Result:
         """The command line that gives the same."""
         return shlex.join(["coreward", *self._words])
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables, for `table()`."""
+        runs = () if self._runs is None else ("runs",)
+        return runs + tuple(name for name, _, _ in self._tables())
+
+    def table(self, name: str | None = None) -> Table:
+        """One of its tables, which pandas, polars, DuckDB and others take.
+
+        Args:
+            name: which of `tables`; None is the first one. `runs` has every metric of every run, in the columns that
+                `--output` writes on the command line (docs/tables.md).
+
+        Raises:
+            KeyError: there is no such table.
+        """
+        if self._runs is not None and name in (None, "runs"):
+            return Table(self._runs)
+        found = {title: (columns, rows) for title, columns, rows in self._tables()}
+        return Table.of_rows(*found[next(iter(found)) if name is None else name])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table().__arrow_c_stream__(requested_schema)
+
     def __reduce__(self):
-        return type(self), (Answer(self._words, self.json, self.remarks, self.unmet),)
+        return type(self), (Answer(self._words, self.json, self.remarks, self.unmet, self._runs),)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.json == other.json
@@ -53,9 +106,9 @@ class Result:
     def _repr_html_(self) -> str:
         return _html.page(type(self).__name__, self.command, self.remarks, self._tables())
 
-    def _tables(self) -> Iterator[_html.Table]:
-        """The tables that a notebook shows: a title, the columns, and the rows."""
-        return iter(())
+    def _tables(self) -> Iterator[_html.Rows]:
+        """Its tables but that of the runs, the most important one first: a name, the columns, and the rows."""
+        raise NotImplementedError
 
 
 class Run(Result):
@@ -111,11 +164,10 @@ class Run(Result):
         """What a reader of the figures has to know."""
         return self.data["notes"]
 
-    def _tables(self) -> Iterator[_html.Table]:
+    def _tables(self) -> Iterator[_html.Rows]:
         yield "metrics", ("metric", "value"), list(self.metrics.items())
-        time = {part: seconds for part, seconds in self.cpu_time_s.items() if seconds}
-        yield "CPU time, s", ("part", "s"), list(time.items())
-        yield "decisions", ("reason", "count"), list(self.reasons.items())
+        yield "cpu_time", ("part", "time_s"), list(self.cpu_time_s.items())
+        yield "reasons", ("reason", "decisions"), list(self.reasons.items())
 
 
 class Comparison(Result):
@@ -176,23 +228,22 @@ class Comparison(Result):
             return variants[0]
         return {variant["label"]: variant for variant in variants}[label]
 
-    def _tables(self) -> Iterator[_html.Table]:
-        columns = ("metric", "baseline", "variant", "mean", "change, %", "CI95, %", "verdict")
-        for case in self.cases:
-            rows = [
-                (
-                    metric,
-                    case["baseline"]["metrics"][metric]["mean"],
-                    variant["label"],
-                    variant["metrics"][metric]["mean"],
-                    variant["delta_pct"][metric],
-                    variant["interval_pct"][metric],
-                    variant["verdict"][metric],
-                )
-                for variant in case["variants"]
-                for metric in case["headline"]
-            ]
-            yield case.get("case") or case["experiment"], columns, rows
+    def _tables(self) -> Iterator[_html.Rows]:
+        columns = ("case", "metric", "side", "baseline_mean", "mean", *_CHANGE)
+        rows = [
+            (
+                case.get("case"),
+                metric,
+                variant["label"],
+                case["baseline"]["metrics"][metric]["mean"],
+                variant["metrics"][metric]["mean"],
+                *_change(variant["delta_pct"][metric], variant["interval_pct"][metric], variant["verdict"][metric]),
+            )
+            for case in self.cases
+            for variant in case["variants"]
+            for metric in case["headline"]
+        ]
+        yield "changes", columns, rows
 
 
 class Matrix(Result):
@@ -208,8 +259,8 @@ class Matrix(Result):
         """The cells, the worst one first."""
         return self.data["cells"]
 
-    def _tables(self) -> Iterator[_html.Table]:
-        yield "cells, the worst first", ("machine", "workload", *_html.FIGURE), _html.figures(self.cells, ["machine", "name"])
+    def _tables(self) -> Iterator[_html.Rows]:
+        yield "cells", ("machine", "workload", *_FIGURE), _figures(self.cells, "machine", "name")
 
 
 class Sweep(Result):
@@ -230,24 +281,28 @@ class Sweep(Result):
         """Each setting on each machine under each workload."""
         return self.data["cells"]
 
-    def _tables(self) -> Iterator[_html.Table]:
+    def _tables(self) -> Iterator[_html.Rows]:
         columns = ("setting", "mean_delta_pct", "worst_delta_pct", "better", "worse")
         rows = [[setting[column] for column in columns] for setting in self.settings]
-        yield "settings, the best first", ("setting", "mean change, %", "worst, %", "better", "worse"), rows
+        yield "settings", columns, rows
+        yield "cells", ("machine", "workload", "setting", *_FIGURE), _figures(self.cells, "machine", "name", "setting")
 
 
-class _Rows(Result, Sequence):
+class _Rows(Result):
     """A result that is a list."""
 
     def __len__(self) -> int:
         return len(self.data)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> dict[str, Any]:
         return self.data[index]
 
-    def _tables(self) -> Iterator[_html.Table]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.data)
+
+    def _tables(self) -> Iterator[_html.Rows]:
         columns = list(self.data[0]) if self.data else []
-        yield "", columns, [[row[column] for column in columns] for row in self.data]
+        yield type(self).__name__.lower(), columns, [[row[column] for column in columns] for row in self.data]
 
 
 class Decisions(_Rows):
@@ -270,10 +325,10 @@ class Calibration(Result):
         """Each cost: its `value` and `spread` in ns, `how` it was measured, and why it is `not_used`."""
         return self.data["costs"]
 
-    def _tables(self) -> Iterator[_html.Table]:
-        columns = ("value", "spread", "how", "not_used")
-        rows = [[name, *(cost[column] for column in columns)] for name, cost in self.costs.items()]
-        yield "costs, ns", ("cost", *columns), rows
+    def _tables(self) -> Iterator[_html.Rows]:
+        keys = ("value", "spread", "how", "not_used")
+        rows = [[name, *(cost[key] for key in keys)] for name, cost in self.costs.items()]
+        yield "costs", ("cost", "value_ns", "spread_ns", "how", "not_used"), rows
 
 
 class Validation(Result):
@@ -289,14 +344,14 @@ class Validation(Result):
         """For each figure, how far the simulation is off over all benchmarks, in %."""
         return self.data["scores"]
 
-    def _tables(self) -> Iterator[_html.Table]:
+    def _tables(self) -> Iterator[_html.Rows]:
         columns = ("figure", "real", "simulated", "off_pct", "within")
         rows = [
             [benchmark["benchmark"], *(figure[column] for column in columns)]
             for benchmark in self.benchmarks
             for figure in benchmark["compared"]
         ]
-        yield "real and simulated", ("benchmark", *columns), rows
+        yield "benchmarks", ("benchmark", *columns), rows
 
 
 class Imported(Result):
@@ -307,6 +362,6 @@ class Imported(Result):
         """The classes of tasks: their time, and what their waits ended by."""
         return self.data["classes"]
 
-    def _tables(self) -> Iterator[_html.Table]:
+    def _tables(self) -> Iterator[_html.Rows]:
         columns = ("name", "tasks", "cpu_s", "queued_s", "blocked_s", "explained_pct")
-        yield "classes of tasks", columns, [[row[column] for column in columns] for row in self.classes]
+        yield "classes", columns, [[row[column] for column in columns] for row in self.classes]

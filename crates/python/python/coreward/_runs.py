@@ -27,6 +27,7 @@ def simulate(
     trace: PathOf | None = None,
     ftrace: PathOf | None = None,
     html: PathOf | None = None,
+    output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
 ) -> Run:
     """Runs a workload on a machine under a policy, as `coreward run` does.
@@ -48,6 +49,7 @@ def simulate(
         trace: a file to which a trace for Perfetto is written.
         ftrace: a file to which the scheduling events are written as the text of ftrace.
         html: a file to which the report is written as a page.
+        output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
         strict: refuse a description that leaves something open, instead of assuming it.
 
     Raises:
@@ -69,10 +71,11 @@ def simulate(
         "trace": trace,
         "ftrace": ftrace,
         "html": html,
+        "output": several(output),
         "strict": strict,
         "json": True,
     }
-    return Run(answer("run", options, Workload.of(workload)))
+    return Run(answer("run", options, Workload.of(workload), rows=True))
 
 
 def explain(

@@ -21,6 +21,8 @@ def sweep(
     jobs: int | None = None,
     state: PathOf | None = None,
     merge: PathOf | Iterable[PathOf] = (),
+    output: PathOf | Iterable[PathOf] = (),
+    runs_table: bool = True,
     strict: bool = False,
 ) -> Sweep:
     """Tries many settings on many machines under many workloads, as `coreward sweep` does.
@@ -31,19 +33,21 @@ def sweep(
         jobs: number of simultaneous runs, on which the result does not depend; None is the number of CPUs.
         state: a file that keeps finished runs, which are not made again.
         merge: files of that kind, of which finished runs are taken, too.
+        output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
+        runs_table: keep every metric of every run for `table("runs")`, which takes some 10 KiB a run.
         strict: refuse a description that leaves something open, instead of assuming it.
 
     Raises:
         Error: the plan is refused, with its line if it is a file; a run does not end; or a file cannot be used.
     """
-    options = {"jobs": jobs, "state": state, "merge": several(merge), "strict": strict, "json": True}
+    options = {"jobs": jobs, "state": state, "merge": several(merge), "output": several(output), "strict": strict, "json": True}
     if not isinstance(plan, Mapping):
-        return Sweep(answer("sweep", options, Path(plan)))
+        return Sweep(answer("sweep", options, Path(plan), rows=runs_table))
     with tempfile.TemporaryDirectory(prefix="coreward-") as directory:
         file = Path(directory, "plan.toml")
         file.write_text("".join(f"{_toml_key(key)} = {_toml(value)}\n" for key, value in plan.items()), "utf-8")
         try:
-            return Sweep(answer("sweep", options, file))
+            return Sweep(answer("sweep", options, file, rows=runs_table))
         except Error as error:
             # the file is none of the caller's
             raise Error(str(error).replace(str(file), "plan")) from None

@@ -23,6 +23,7 @@ class Answer(NamedTuple):
     json: str
     remarks: tuple[str, ...]
     unmet: str | None
+    rows: _native.Columns | None
 
 
 def text(value: object) -> str:
@@ -48,10 +49,11 @@ def several(values: object) -> list:
     return list(values)
 
 
-def answer(command: str, options: Mapping[str, object], *arguments: object) -> Answer:
+def answer(command: str, options: Mapping[str, object], *arguments: object, rows: bool = False) -> Answer:
     """Carries out a command, of which remarks become warnings of the code that called the package.
 
     An option is left out if it is None or False, stands alone if it is True, and is repeated for each element of a list.
+    `rows` asks for the table of runs, too.
     """
     words = [command]
     for name, value in options.items():
@@ -64,10 +66,10 @@ def answer(command: str, options: Mapping[str, object], *arguments: object) -> A
     if arguments:
         words.append("--")
         words.extend(text(argument) for argument in arguments)
-    output, remarks, unmet = _native.call(words)
+    output, remarks, unmet, columns = _native.call(words, rows)
     for remark in remarks:
         warnings.warn(remark, Remark, stacklevel=_outside())
-    return Answer(tuple(words), output.decode(), tuple(remarks), unmet)
+    return Answer(tuple(words), output.decode(), tuple(remarks), unmet, columns)
 
 
 def _outside() -> int:
