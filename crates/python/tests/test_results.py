@@ -8,7 +8,7 @@ import pytest
 
 import coreward
 from coreward import Machine, Policy, Workload
-from conftest import BENCHMARK, SMALL
+from conftest import SMALL
 
 
 def test_a_policy_is_read_from_a_text_and_written_as_one():
@@ -67,7 +67,7 @@ def test_an_import_becomes_a_workload(tmp_path):
     assert run.metrics["wakeups"] > 0
 
 
-def test_a_notebook_shows_every_result(tmp_path):
+def test_a_notebook_shows_every_result(measured):
     plan = {"name": "<s>", "machines": ["2c"], "workloads": [SMALL], "runs": 2, "list": ["NO_SIS_UTIL"]}
     run = coreward.simulate(SMALL, "2c")
     shown = {
@@ -78,7 +78,7 @@ def test_a_notebook_shows_every_result(tmp_path):
         coreward.explain(SMALL, "2c"): "SLOW_PATH_LOCAL",
         coreward.machines(): "epyc-9654-2s",
         coreward.import_trace("crates/trace/tests/data/perf-pipe.data.gz"): "explained_pct",
-        coreward.validate(BENCHMARK, real="docs/results/validation.json"): "off_pct",
+        coreward.validate(real=measured): "off_pct",
     }
     for result, text in shown.items():
         page = result._repr_html_()

@@ -13,11 +13,11 @@ import pytest
 
 import coreward
 from coreward import Table, plot
-from conftest import BENCHMARK, SMALL
+from conftest import SMALL
 
 
 @pytest.fixture(scope="module")
-def results():
+def results(measured):
     plan = {"name": "s", "machines": ["2c"], "workloads": [SMALL], "runs": 2, "list": ["NO_SIS_UTIL", "linux-7.3"]}
     return {
         "run": coreward.simulate(SMALL, "2c"),
@@ -27,7 +27,7 @@ def results():
         "decisions": coreward.explain(SMALL, "2c", first=20),
         "machines": coreward.machines(),
         "features": coreward.features(),
-        "validation": coreward.validate(BENCHMARK, real="docs/results/validation.json"),
+        "validation": coreward.validate(real=measured),
         "imported": coreward.import_trace("crates/trace/tests/data/perf-pipe.data.gz"),
     }
 

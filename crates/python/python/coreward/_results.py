@@ -260,7 +260,8 @@ class Matrix(Result):
         return self.data["cells"]
 
     def _tables(self) -> Iterator[_html.Rows]:
-        yield "cells", ("machine", "workload", *_FIGURE), _figures(self.cells, "machine", "name")
+        columns = ("machine", "case", "workload", *_FIGURE)
+        yield "cells", columns, _figures(self.cells, "machine", "name", "workload")
 
 
 class Sweep(Result):
@@ -285,7 +286,8 @@ class Sweep(Result):
         columns = ("setting", "mean_delta_pct", "worst_delta_pct", "better", "worse")
         rows = [[setting[column] for column in columns] for setting in self.settings]
         yield "settings", columns, rows
-        yield "cells", ("machine", "workload", "setting", *_FIGURE), _figures(self.cells, "machine", "name", "setting")
+        columns = ("machine", "case", "workload", "side", *_FIGURE)
+        yield "cells", columns, _figures(self.cells, "machine", "name", "workload", "setting")
 
 
 class _Rows(Result):

@@ -24,7 +24,7 @@ _VERDICTS = alt.Scale(
 def changes(result: Comparison | Matrix | Sweep) -> alt.LayerChart:
     """How far each figure changes from the baseline's, in %, with its 95 % confidence interval; + is better."""
     table = result.table("changes" if isinstance(result, Comparison) else "cells")
-    place = [name for name in ("case", "side", "machine", "workload", "setting") if name in table.names]
+    place = [name for name in ("machine", "case", "side") if name in table.names]
     values = [{**row, "figure": _label(row, place)} for row in table]
     base = alt.Chart(alt.Data(values=values)).encode(y=alt.Y("figure:N", sort=None, title=None))
     color = alt.Color("verdict:N", scale=_VERDICTS)
@@ -89,7 +89,7 @@ def heat_map(result: Matrix, metric: str | None = None) -> alt.Chart:
     seen: set[tuple[object, object]] = set()
     values = []
     for row in result.table("cells"):
-        cell = (row["machine"], row["workload"])
+        cell = (row["machine"], row["case"])
         if (metric or row["metric"]) == row["metric"] and cell not in seen:
             seen.add(cell)
             values.append(row)
@@ -97,5 +97,5 @@ def heat_map(result: Matrix, metric: str | None = None) -> alt.Chart:
     return (
         alt.Chart(alt.Data(values=values))
         .mark_rect()
-        .encode(x="machine:N", y="workload:N", color=color, tooltip=[f"{name}:N" for name in result.table("cells").names])
+        .encode(x="machine:N", y="case:N", color=color, tooltip=[f"{name}:N" for name in result.table("cells").names])
     )
