@@ -100,13 +100,16 @@ pub(crate) struct Watch {
     crowds: Vec<Vec<Crowd>>,
     /// For each CPU the misfit task that it runs, and since when.
     misfits: Vec<Option<(u32, u64)>>,
+    /// For each task its last wait.
+    waits: Vec<Wait>,
     pub(crate) found: Checks,
 }
 
 impl Watch {
     pub(crate) fn new(nr_cpus: usize) -> Watch {
         let (crowds, misfits) = (vec![Vec::new(); nr_cpus], vec![None; nr_cpus]);
-        Watch { next_at: START_NS, looks: 0, bound_at: 0, crowds, misfits, found: Checks::default() }
+        let (waits, found) = (Vec::new(), Checks::default());
+        Watch { next_at: START_NS, looks: 0, bound_at: 0, crowds, misfits, waits, found }
     }
 }
 
@@ -128,6 +131,14 @@ struct Crowd {
     since: u64,
     /// ...for which this is the evidence, see [`Timeline::emptied`](crate::timeline::Timeline::emptied).
     emptied: u64,
+}
+
+/// A task waits for a CPU.
+#[derive(Clone, Copy, Default)]
+struct Wait {
+    since: u64,
+    /// How long it may, by the heaviest queue in which it has been found meanwhile, in ns.
+    allowed: u64,
 }
 
 /// What the tasks of a queue add up to.
@@ -314,7 +325,11 @@ impl Simulation<'_> {
             };
             let idle = self.idle_cpus().filter(|(other, _)| helps(*other) && balances(*other));
             let idlest = idle.min_by_key(|(_, since)| *since);
-            let Some((big, idle_since)) = idlest else { continue };
+            let Some((big, idle_since)) = idlest else {
+                // nobody owes it help until then
+                self.watch.misfits[cpu] = Some((task, now));
+                continue;
+            };
             let cpus = self.balanced_cpus(big);
             let bound = NOTICE_NS + MISFIT_NS * cpus;
             let since = since.max(idle_since).max(self.masks_since);
@@ -337,6 +352,7 @@ impl Simulation<'_> {
     /// Adds up the tasks of all queues, and looks for one that waits for ever.
     fn check_tasks(&mut self, now: u64) {
         let mut sums = vec![Sums::default(); self.cpus.len()];
+        self.watch.waits.resize(self.tasks.len(), Wait::default());
         for i in 0..self.tasks.len() {
             let t = &self.tasks[i];
             let q = &t.policy.queued;
@@ -358,6 +374,11 @@ impl Simulation<'_> {
             let all = self.sys.cpu[t.cpu()].load_weight;
             // a light task among heavy ones has few turns
             let bound = STARVED_NS + TURN_NS * all / u64::from(t.policy.weight.max(1));
+            // heavy tasks that have left meanwhile had their turns, too
+            let wait = &mut self.watch.waits[i];
+            let before = if wait.since == since { wait.allowed } else { 0 };
+            *wait = Wait { since, allowed: bound.max(before) };
+            let bound = wait.allowed;
             if lasted > bound {
                 let (pid, on) = (t.policy.pid, t.cpu());
                 self.violated(Invariant::Starvation, now, || {

@@ -140,6 +140,31 @@ fn a_group_with_a_free_cpu_or_with_time_to_spare_is_not_overloaded() {
 }
 
 #[test]
+fn a_misfit_counts_as_unhelped_only_while_somebody_could_help() {
+    let machine = "[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"2-3\"\n[capacity]\n\"0-1\" = 300\n";
+    // for every fourth look, the cores of the big CPUs are busy
+    let checks = found(machine, &released(1), |sim| {
+        unbalanced(sim);
+        let busy = u32::from(sim.watch.looks % 4 == 0);
+        sim.cpus[2..].iter_mut().for_each(|cpu| cpu.active_siblings = busy.try_into().unwrap());
+    });
+    assert_eq!(broken(&checks), []);
+    assert!((1..NOTICE_NS).contains(&checks.idle_beside_misfit_ns), "{checks:?}");
+}
+
+#[test]
+fn a_wait_is_judged_by_the_heaviest_queue_during_it() {
+    // beside tasks of nice -20, those of nice 19 have a turn in 3 s together; when the heavy ones have ended, the last of
+    // the others has still to wait for a turn of each, but in a light queue
+    let workload = r#"{"tasks": {
+        "light": {"instance": 40, "loop": 1, "priority": 19, "run": 5000},
+        "heavy": {"instance": 6, "loop": 1, "priority": -20, "run": 600000}}}"#;
+    let found = found("1c", workload, |_| ());
+    assert!(found.waiting_ns > 3_600_000_000, "{found:?}");
+    assert_eq!(broken(&found), []);
+}
+
+#[test]
 fn a_task_that_is_never_charged_starves_the_others() {
     let intact = found("1c", &released(2), |_| ());
     assert_eq!(broken(&intact), []);
