@@ -38,6 +38,10 @@ fn pipes_are_refused() {
     refused(&["parity", &capture, "--list", "all"], &format!("cannot read {capture}"));
     refused(&["parity", &capture, "--explain", "1"], &format!("cannot read {capture}"));
     refused(&["run", &format!("rt-app {json}"), "--machine", "1n1l1c1t"], &format!("rt-app: {json}"));
+    refused(&["import", &capture], &capture);
+    refused(&["sweep", &toml], &format!("cannot read {toml}"));
+    let recorded = pipe("f.cww");
+    refused(&["run", &recorded, "--machine", "1n1l1c1t"], &recorded);
     let online = pipe("tree/devices/system/cpu/online");
     refused(
         &["topology", &format!("sysfs:{}", dir.join("tree").display())],

@@ -65,7 +65,7 @@ impl Format {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// A line is not what it should be.
     #[error("line {line}: {what}")]
