@@ -90,9 +90,11 @@ class Libraries:
     def __init__(self, arch: str, roots: list[Path]) -> None:
         self.arch = arch
         triple = _TRIPLES[arch]
-        usual = [f"/usr/lib/{triple}", f"/lib/{triple}", f"/usr/{triple}/lib", "/usr/lib64", "/usr/lib"]
-        self._usual = [Path(f"{str(root).rstrip('/')}{entry}") for root in roots for entry in usual]
+        self._usual = [f"/usr/lib/{triple}", f"/lib/{triple}", f"/usr/{triple}/lib", "/usr/lib64", "/usr/lib"]
         self._roots = roots
+
+    def _directories(self, root: Path) -> list[Path]:
+        return [Path(f"{str(root).rstrip('/')}{entry}") for entry in self._usual]
 
     def _fits(self, path: Path) -> bool:
         if not path.is_file():
@@ -102,10 +104,12 @@ class Libraries:
 
     def find(self, name: str, elf: Elf, path: Path) -> Path:
         """The file of a library that `path` needs."""
-        known = [Path(target) for library, target in _loader_cache() if library == name]
-        places = (
-            [Path(entry) / name for entry in elf.search] + known + [entry / name for entry in self._usual]
-        )
+        places = [Path(entry) / name for entry in elf.search]
+        for root in self._roots:
+            # a package's libraries go with its loader, which this machine's do not
+            if root == Path("/"):
+                places += [Path(target) for library, target in _loader_cache() if library == name]
+            places += [directory / name for directory in self._directories(root)]
         found = next((place for place in places if self._fits(place)), None)
         if not found:
             raise CannotBuild(f"{path} needs the library {name} for {self.arch}, which this machine does not have")
@@ -114,7 +118,7 @@ class Libraries:
     def interpreter(self, elf: Elf, path: Path) -> Path:
         """The host's file of a program's loader."""
         names = [Path(f"{str(root).rstrip('/')}{elf.interpreter}") for root in self._roots]
-        names += [entry / Path(str(elf.interpreter)).name for entry in self._usual]
+        names += [entry / Path(str(elf.interpreter)).name for root in self._roots for entry in self._directories(root)]
         found = next((name for name in names if name.is_file()), None)
         if not found:
             raise CannotBuild(f"{path} needs the loader {elf.interpreter}, which this machine does not have")

@@ -2,6 +2,7 @@
 """Tests that need no guest: `python3 -m unittest discover -s vm/tests`."""
 
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -158,6 +159,20 @@ class Programs(unittest.TestCase):
                     elf.read(path)
         own = elf.read(Path(sys.executable).resolve())
         self.assertIn(own.machine, elf.MACHINES.values())
+
+    def test_libraries_of_packages_come_first(self) -> None:
+        """A package's program gets the libraries of the packages, also where this machine has them."""
+        with tempfile.TemporaryDirectory() as scratch:
+            arch = packages.host_arch()
+            program = Path("/bin/sh").resolve()
+            found = elf.read(program)
+            assert found is not None
+            here = elf.Libraries(arch, [Path("/")]).find(found.needed[0], found, program)
+            there = Path(scratch) / "usr/lib" / found.needed[0]
+            there.parent.mkdir(parents=True)
+            shutil.copy(here, there)
+            both = elf.Libraries(arch, [Path(scratch), Path("/")])
+            self.assertEqual(both.find(found.needed[0], found, program), there)
 
 
 class Domains(unittest.TestCase):
