@@ -14,7 +14,8 @@
 
 /*
  * Is it worth moving the running task? If dst_cpu is preferred to src_cpu; if a
- * task imbalance has persisted for more than cache_nice_tries + 2 attempts; if
+ * task imbalance, before LB_ACTIVE_TASK any, has persisted for more than
+ * cache_nice_tries + 2 attempts; if
  * the source's one task would get clearly more capacity; or for a misfit or a
  * task that prefers the LLC of dst_cpu. Unless it is on the one that it prefers.
  */
@@ -29,7 +30,7 @@ static inline bool need_active_balance(struct cw_sys *sys, const struct cw_balan
 		return true;
 	if (alb_break_llc(sys, env))
 		return false;
-	if (env->migration_type == CW_MIGRATE_TASK &&
+	if ((env->migration_type == CW_MIGRATE_TASK || !sched_feat(sys, CW_FEAT_LB_ACTIVE_TASK)) &&
 	    env_sd(sys, env)->nr_balance_failed > sd->cache_nice_tries + 2)
 		return true;
 	if (env->idle != CW_NOT_IDLE && lb_nr_running(sys, src) == 1 && check_cpu_capacity(src, sd) &&

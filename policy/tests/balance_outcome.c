@@ -79,8 +79,12 @@ static void test_active_by_failures(void)
 	CHECK_EQ(sd->nr_balance_failed, 5);
 	CHECK_EQ(sd->balance_interval_ms, 16);
 
-	/* Only an imbalance in tasks counts. */
+	/* Only an imbalance in tasks counts, except before 5.12. */
 	env.migration_type = CW_MIGRATE_LOAD;
+	CHECK(!need_active_balance(&sys, &env));
+	set_feature(CW_FEAT_LB_ACTIVE_TASK, false);
+	CHECK(need_active_balance(&sys, &env));
+	sd->nr_balance_failed = 3; /* cache_nice_tries + 2 */
 	CHECK(!need_active_balance(&sys, &env));
 }
 

@@ -168,6 +168,8 @@ fn feature_case(name: &str) -> Option<Setup> {
         // two misfits that never sleep
         "LB_MISFIT_FIRST" => asymmetric("4l2c", spinners(6, 60 * MS)),
         "GROUP_RUNNABLE" => Setup::new("2l2c", restless(12, 2 * MS, 6 * MS, 80)),
+        // a cache that has room, but for none of the tasks that wait
+        "LB_ACTIVE_TASK" => asymmetric("2l2c", spinners(5, 400 * MS)).profile("linux-5.10"),
         // a cache that has room, but not for one of the tasks that crowd the other
         "LB_UTIL_RELAX" => asymmetric("2l2c", spinners(5, 60 * MS)),
         "ILB_IDLE_CORE" => Setup::new("2l4c2t", uneven()),

@@ -168,6 +168,8 @@ pub enum Feature {
     REWEIGHT_DEADLINE,
     /// VARIANT (5.11 to 5.17): without IMB_NUMA_NR: between NUMA nodes an imbalance is allowed while the node runs less than a quarter of its CPUs: fork and exec stay there, and balancing leaves it up to two tasks more than it would move
     IMB_NUMA_QUARTER,
+    /// VARIANT (5.12): balancing that fails again and again pushes the running task away only if it was to move a number of tasks; without, whatever it was to move
+    LB_ACTIVE_TASK,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -651,6 +653,12 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "5.15",
         seed: "",
         help: "VARIANT (5.11 to 5.17): without IMB_NUMA_NR: between NUMA nodes an imbalance is allowed while the node runs less than a quarter of its CPUs: fork and exec stay there, and balancing leaves it up to two tasks more than it would move",
+    },
+    FeatureInfo {
+        name: "LB_ACTIVE_TASK",
+        kernels: "5.15..",
+        seed: "",
+        help: "VARIANT (5.12): balancing that fails again and again pushes the running task away only if it was to move a number of tasks; without, whatever it was to move",
     },
 ];
 
