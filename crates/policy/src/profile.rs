@@ -224,6 +224,7 @@ mod tests {
             "LB_CAPACITY_GREATER",
             "LB_SKIP_EMPTY",
             "IMB_NUMA_QUARTER",
+            "LB_ACTIVE_TASK",
         ];
         assert_eq!((gained, lost), (wanted.to_vec(), vec!["SIS_PROP"]));
         let (gained, lost) = differ("5.15", "6.1");
