@@ -17,7 +17,7 @@ const COLUMNS: [(&str, usize, usize, Metric); 8] = [
     ("p50 us", 10, 1, Metric::wakeup_latency_us_p50),
     ("p99 us", 10, 1, Metric::wakeup_latency_us_p99),
     ("migrations", 11, 0, Metric::cpu_migrations),
-    ("CPUs", 8, 2, Metric::cpus_utilized),
+    ("CPUs", 8, 2, Metric::cpus_busy),
 ];
 
 /// One line for each interval.
@@ -60,7 +60,7 @@ const PLOTS: [(&str, &[(&str, Metric)]); 6] = [
         &[("median", Metric::wakeup_latency_us_p50), ("99th percentile", Metric::wakeup_latency_us_p99)],
     ),
     ("Migrations a second", &[("migrations", Metric::cpu_migrations)]),
-    ("Busy CPUs", &[("CPUs", Metric::cpus_utilized)]),
+    ("Busy CPUs", &[("CPUs", Metric::cpus_busy)]),
 ];
 
 /// A drawing of each of [`PLOTS`] that the run has values of, and the table behind them.
@@ -91,6 +91,6 @@ pub(crate) fn plots(page: &mut Page, intervals: &[Interval]) {
 fn level(interval: &Interval, metric: Metric) -> Option<f64> {
     let value = interval.metrics.get(metric)?;
     let seconds = (interval.to_ns - interval.from_ns) as f64 / 1e9;
-    let counted = metric.unit().is_empty() && metric != Metric::cpus_utilized;
+    let counted = metric.unit().is_empty() && metric != Metric::cpus_busy;
     Some(if counted { value / seconds } else { value })
 }

@@ -154,6 +154,8 @@ pub(crate) struct Counters {
     /// The CPUs' time by part, in ns; of the idle time it does not tell when tasks waited.
     pub(crate) spent: [u64; PARTS],
     pub(crate) idle_while_waiting_ns: u64,
+    /// While a task was current, summed over the CPUs.
+    pub(crate) task_clock_ns: u64,
     pub(crate) latency: LatencyHistogram,
     /// Latencies of events.
     pub(crate) events: Latencies,
@@ -188,6 +190,7 @@ impl Counters {
             cache_crowded: 0,
             spent: [0; PARTS],
             idle_while_waiting_ns: 0,
+            task_clock_ns: 0,
             latency: LatencyHistogram::new(),
             events: Latencies::default(),
             events_by_second: Vec::new(),
@@ -219,6 +222,7 @@ impl Counters {
             cache_crowded,
             spent,
             idle_while_waiting_ns,
+            task_clock_ns,
             latency,
             events,
             events_by_second,
@@ -243,6 +247,7 @@ impl Counters {
             (cache_wakeups, other.cache_wakeups),
             (cache_crowded, other.cache_crowded),
             (idle_while_waiting_ns, other.idle_while_waiting_ns),
+            (task_clock_ns, other.task_clock_ns),
         ];
         numbers.into_iter().for_each(|(sum, n)| *sum += n);
         latency.merge(&other.latency);
@@ -290,6 +295,7 @@ impl Counters {
             cache_crowded: n(self.cache_crowded),
             spent: self.spent.map(n),
             idle_while_waiting_ns: n(self.idle_while_waiting_ns),
+            task_clock_ns: n(self.task_clock_ns),
             latency,
             events: self.events.times(factor),
             events_by_second: list(&self.events_by_second),
@@ -370,7 +376,9 @@ impl Counters {
         let part = |part: Part| s(self.spent[part as usize]);
         let switches = self.switches_voluntary + self.switches_involuntary;
         let migrations: u64 = self.migrations.iter().sum();
-        let per_busy = |n: u64| if busy > 0.0 { n as f64 / busy } else { 0.0 };
+        let task_clock = s(self.task_clock_ns);
+        let per_task_clock = |n: u64| if task_clock > 0.0 { n as f64 / task_clock } else { 0.0 };
+        let cpus = |time: f64| if runtime > 0.0 { time / runtime } else { 0.0 };
         let pct_busy = |ns: u64| if busy > 0.0 { 100.0 * s(ns) / busy } else { 0.0 };
         let us = |percent| self.latency.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3);
         let mut values = vec![
@@ -380,17 +388,19 @@ impl Counters {
             (Metric::migrations_llc, self.migrations[Distance::Llc as usize] as f64),
             (Metric::migrations_node, self.migrations[Distance::Node as usize] as f64),
             (Metric::migrations_remote, self.migrations[Distance::Across as usize] as f64),
-            (Metric::cpu_migrations_per_s, per_busy(migrations)),
+            (Metric::cpu_migrations_per_s, per_task_clock(migrations)),
             (Metric::context_switches, switches as f64),
             (Metric::context_switches_voluntary, self.switches_voluntary as f64),
             (Metric::context_switches_involuntary, self.switches_involuntary as f64),
-            (Metric::context_switches_per_s, per_busy(switches)),
+            (Metric::context_switches_per_s, per_task_clock(switches)),
             (Metric::wakeups, self.wakeups as f64),
             (Metric::wakeup_latency_us_p50, us(50.0)),
             (Metric::wakeup_latency_us_p90, us(90.0)),
             (Metric::wakeup_latency_us_p99, us(99.0)),
             (Metric::wakeup_latency_us_p999, us(99.9)),
-            (Metric::cpus_utilized, if runtime > 0.0 { busy / runtime } else { 0.0 }),
+            (Metric::task_clock_s, task_clock),
+            (Metric::cpus_utilized, cpus(task_clock)),
+            (Metric::cpus_busy, cpus(busy)),
             (Metric::busy_s, busy),
             (Metric::idle_while_waiting_s, s(self.idle_while_waiting_ns)),
             (Metric::newidle_time_s, s(self.time.newidle)),

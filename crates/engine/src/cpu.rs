@@ -45,6 +45,8 @@ pub(crate) struct Cpu {
     /// When the request of its current task is served (HRTICK).
     pub(crate) hrtick_at: u64,
     pub(crate) ipi_at: u64,
+    /// From when on its current task's task-clock has yet to be counted.
+    pub(crate) clocked_at: u64,
     /// Its contribution to the task group's load average, and when it last updated that.
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
@@ -80,6 +82,7 @@ impl Cpu {
             tick_at: NEVER,
             hrtick_at: NEVER,
             ipi_at: NEVER,
+            clocked_at: START_NS,
             tg_load_avg_contrib: 0,
             tg_updated_at: 0,
             idle_state: 0,

@@ -145,10 +145,13 @@ impl Simulation<'_> {
         self.set_waiting(false);
     }
 
-    /// Counts the switch; its latency ends when the switch does.
+    /// Counts the switch. The latency of a wakeup ends when it is done; the time of the next task begins with it, as
+    /// `sum_exec_runtime` does.
     pub(crate) fn count_switch(&mut self, cpu: usize, prev: Option<u32>, next: Option<u32>) {
         let mut leaving = Leaving::Preempted;
         if let Some(prev) = prev {
+            let now = self.local_now(cpu);
+            self.counters.task_clock_ns += now.saturating_sub(self.cpus[cpu].clocked_at);
             leaving = match self.tasks[prev as usize].state {
                 State::Queued | State::Throttled => Leaving::Preempted,
                 State::Dead => Leaving::Exited,
@@ -160,7 +163,9 @@ impl Simulation<'_> {
             }
         }
         if let Some(next) = next {
-            let at = self.local_now(cpu) + self.costs.context_switch_ns;
+            let now = self.local_now(cpu);
+            self.cpus[cpu].clocked_at = now;
+            let at = now + self.costs.context_switch_ns;
             let t = &mut self.tasks[next as usize];
             let s = &mut self.schedstat[cpu];
             s.pcount += 1;

@@ -505,9 +505,13 @@ impl<'a> Simulation<'a> {
         (0..self.cpus.len()).filter(|cpu| self.masks[0].bits[cpu / 64] >> (cpu % 64) & 1 == 1)
     }
 
-    /// Brings what the CPUs' time was spent on to now.
+    /// Brings what the CPUs' time was spent on, and the task-clocks, to now.
     pub(crate) fn settle_bills(&mut self) {
         for c in &mut self.cpus {
+            if c.curr.is_some() {
+                self.counters.task_clock_ns += self.now.saturating_sub(c.clocked_at);
+                c.clocked_at = self.now.max(c.clocked_at);
+            }
             match c.activity {
                 Activity::Idle => c.bill.idle(self.now, &mut self.counters.spent),
                 _ => c.bill.spend(self.now, &mut self.counters.spent),

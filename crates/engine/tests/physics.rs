@@ -200,6 +200,18 @@ fn sending_an_interrupt_keeps_the_sender_busy_and_delays_nobody_else() {
 }
 
 #[test]
+fn a_task_clock_does_not_run_before_there_is_a_task() {
+    let ran = |ns| remote_wakeups(idle_state(ns, true)).run();
+    let extra = |metric| ((ran(5_000).get(metric) - ran(0).get(metric)) * 1e9).round() as i64;
+    // 100 wakeups of a CPU that leaves its idle state for 5 us; the waker has its own while it waits
+    assert!(extra(Metric::busy_s) >= 90 * 5_000, "{}", extra(Metric::busy_s));
+    assert!(extra(Metric::task_clock_s) <= 10 * 5_000, "{}", extra(Metric::task_clock_s));
+    // and it runs in all work: that of a task that never sleeps is the time of the run
+    let r = Setup::free("1c", single(&[run(7 * MS)])).run();
+    assert_eq!((r.get(Metric::task_clock_s) * 1e9).round() as u64, 7 * MS);
+}
+
+#[test]
 fn ticks_take_their_time_from_whoever_runs() {
     for (hz, ticks) in [(100, 10), (250, 25), (1000, 100)] {
         let mut s = Setup::free("1c", single(&[run(100 * MS)])).cost("tick_ns", 10_000);

@@ -82,11 +82,11 @@ metrics! {
     migrations_llc: "", Lower, "migrations between the cores of one last-level cache";
     migrations_node: "", Lower, "migrations between the last-level caches of one NUMA node";
     migrations_remote: "", Lower, "migrations between NUMA nodes";
-    cpu_migrations_per_s: "1/s", Lower, "migrations per second of busy CPU time, the rate that perf stat prints as K/sec";
+    cpu_migrations_per_s: "1/s", Lower, "migrations per second of task_clock_s, the rate that perf stat prints as K/sec";
     context_switches: "", Neutral, "switches of a CPU from one task to another, to idle or from idle";
     context_switches_voluntary: "", Neutral, "context switches because the task blocked, slept or exited";
     context_switches_involuntary: "", Neutral, "context switches because the task was preempted";
-    context_switches_per_s: "1/s", Neutral, "context switches per second of busy CPU time, the rate that perf stat prints as K/sec";
+    context_switches_per_s: "1/s", Neutral, "context switches per second of task_clock_s, the rate that perf stat prints as K/sec";
     wakeups: "", Neutral, "times that a blocked task was made runnable";
     wakeups_preferred_llc: "", Neutral, "wakeups that looked for a CPU in the last-level cache that the process prefers, not in the previous one";
     wakeups_llc_crowded: "", Neutral, "wakeups that would have, but the preferred cache was crowded";
@@ -94,7 +94,9 @@ metrics! {
     wakeup_latency_us_p90: "us", Lower, "90th percentile of the time from wakeup to running";
     wakeup_latency_us_p99: "us", Lower, "99th percentile of the time from wakeup to running";
     wakeup_latency_us_p999: "us", Lower, "99.9th percentile of the time from wakeup to running";
-    cpus_utilized: "", Neutral, "busy CPU time per second of runtime, as perf stat prints it";
+    task_clock_s: "s", Lower, "time during which a task is current, summed over the CPUs (perf's task-clock); without the work that a CPU does before it has a task, like leaving an idle state";
+    cpus_utilized: "", Neutral, "task_clock_s per second of runtime, as perf stat prints it";
+    cpus_busy: "", Neutral, "busy_s per second of runtime: CPUs that are not idle, with or without a task";
     busy_s: "s", Lower, "CPU time spent on tasks and on scheduling, summed over the CPUs";
     idle_while_waiting_s: "s", Lower, "CPU time spent idle while a task that was allowed there waited to run (work conservation violated)";
     newidle_time_s: "s", Lower, "CPU time spent in newidle balancing";

@@ -175,7 +175,7 @@ fn simulate(host: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
         let time_s = metric(Metric::runtime_s);
         let mut figures = Figures::new(
             time_s,
-            metric(Metric::busy_s),
+            metric(Metric::task_clock_s),
             (metric(Metric::context_switches_voluntary), metric(Metric::context_switches_involuntary)),
             Some(metric(Metric::cpu_migrations)),
             ran.operation.count(&workload, metric(Metric::events), time_s),
