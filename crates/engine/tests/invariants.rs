@@ -127,7 +127,9 @@ fn check(r: &Run, nr_cpus: usize) -> Result<(), String> {
     let m = |metric| r.get(metric);
     let (runtime, busy) = (m(Metric::runtime_s), m(Metric::busy_s));
     expect(busy <= runtime * nr_cpus as f64 * (1.0 + 1e-9), "CPUs are busy at most all of the time")?;
-    expect(m(Metric::task_clock_s) <= busy + 1e-9, "a CPU with a task is busy")?;
+    // the kernel's work of an event, some us, is on the task's clock when it is begun
+    let begun = nr_cpus as f64 * 1e-4;
+    expect(m(Metric::task_clock_s) <= busy + begun, "a CPU with a task is busy")?;
     expect(
         m(Metric::idle_while_waiting_s) <= runtime * nr_cpus as f64 - busy + 1e-9,
         "idle time is not busy time",
