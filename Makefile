@@ -2,6 +2,7 @@
 # make build: builds coreward into target/release.
 # make demo: builds, then runs the first experiment.
 # make wheel: builds the Python package into target/wheels.
+# make dist: builds what can be handed on into target/dist: a .deb with completions and manual pages, and the wheel; and tries the .deb and the action of contrib/.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make check-python: runs the tests of the Python package, which make check runs, too.
 # make check-tables: has pyarrow and DuckDB read the tables that coreward writes; make check does, too.
@@ -53,6 +54,21 @@ $(PYTHON)/maturin: crates/python/tests/requirements.txt
 wheel: $(PYTHON)/maturin
 	@sh scripts/setup.sh build
 	PYO3_NO_PYTHON=1 $(PYTHON)/maturin build --locked --release -m crates/python/Cargo.toml --out target/wheels
+
+dist: build
+	@sh scripts/setup.sh dist
+	@command -v cargo-deb >/dev/null || $(CARGO) install --locked cargo-deb
+	rm -rf target/dist
+	mkdir -p target/dist/completions target/dist/man
+	target/release/coreward completions bash >target/dist/completions/coreward
+	target/release/coreward completions zsh >target/dist/completions/_coreward
+	target/release/coreward completions fish >target/dist/completions/coreward.fish
+	target/release/coreward manual target/dist/man
+	$(CARGO) deb --locked --no-build -p coreward --output target/dist/
+	sh scripts/check-deb.sh target/dist/*.deb
+	bash contrib/action/test.sh
+	$(MAKE) wheel
+	cp target/wheels/*.whl target/dist/
 
 check-python: $(PYTHON)/maturin
 	$(CARGO) build --locked -p coreward
@@ -189,4 +205,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo wheel check check-python check-tables deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel dist check check-python check-tables deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

@@ -4,7 +4,7 @@
 //! The caller belongs to the thread that carries out the command. Threads that it starts make no remarks; the flag is
 //! handed to them with the work.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,6 +23,18 @@ struct Program {
 thread_local! {
     /// `None` is a person.
     static CALLER: RefCell<Option<Program>> = const { RefCell::new(None) };
+    /// Whether a person wants to read errors only.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on, a person reads errors only, if that was asked for.
+pub(crate) fn be_quiet(asked: bool) {
+    QUIET.set(asked);
+}
+
+/// Whether a person wants to read errors only.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.get()
 }
 
 /// Does something for a program, which can interrupt it by the flag. Also gives the remarks that were made, and the rows of
@@ -76,6 +88,7 @@ pub(crate) fn remark(what: &str) {
     let what = message(what);
     CALLER.with_borrow_mut(|caller| match caller {
         Some(program) => program.remarks.push(what),
+        None if is_quiet() => {}
         None => eprintln!("coreward: note: {what}"),
     });
 }
@@ -96,7 +109,7 @@ pub(crate) fn row(row: &Row<'_>) {
 
 /// Tells a person how far the work is.
 pub(crate) fn progress(what: &str) {
-    if !is_program() {
+    if !is_program() && !is_quiet() {
         eprintln!("coreward: {}", message(what));
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use coreward_engine::{Change, Settings};
 use coreward_input::within;
 use coreward_live_args as live;
@@ -70,6 +71,10 @@ pub(crate) enum Command {
     /// Write or check a policy of your own, for --policy
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Print a script with which a shell completes coreward's commands and options
+    Completions(Completions),
+    /// Write a manual page for each command
+    Manual(Manual),
     /// Schedule this machine with the policy, through sched_ext
     Live(live::Live),
     /// Watch where this kernel places tasks, and show where the policy would have placed them
@@ -109,6 +114,19 @@ pub(crate) struct PolicyCheck {
 
 const MACHINE_HELP: &str = "A preset (see coreward machines), a path ending in .toml or .json, sysfs (this machine), sysfs:DIR, hwloc:FILE or \
      a shorthand like 2n4l8c2t: nodes, LLCs per node, cores per LLC, threads per core";
+
+#[derive(Args)]
+pub(crate) struct Completions {
+    /// The shell, as in: coreward completions bash >/usr/share/bash-completion/completions/coreward
+    pub(crate) shell: Shell,
+}
+
+#[derive(Args)]
+pub(crate) struct Manual {
+    /// The directory, which has to exist, like /usr/local/share/man/man1
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
 
 #[derive(Args)]
 pub(crate) struct Machines {
@@ -344,6 +362,26 @@ fn moment_ns(text: &str) -> Result<u64, String> {
     seconds.map(|seconds| (seconds * 1e9).round() as u64).ok_or_else(|| "allowed are 0 to 1000000".into())
 }
 
+/// What a person reads.
+#[derive(Args)]
+pub(crate) struct Quiet {
+    /// Print neither the report nor progress and notes, only errors, and what --json asks for [default: print them]
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// What the exit status says.
+#[derive(Args)]
+pub(crate) struct Gate {
+    /// Exit with status 1 if a headline metric is worse beyond noise [default: only report it]
+    #[arg(long)]
+    pub(crate) fail_if_worse: bool,
+}
+
+/// The end of the help of commands that compare.
+const EXIT_STATUS: &str = "Exit status:\n  0  all runs were made; with --fail-if-worse, nothing is worse beyond noise\n  \
+    1  --fail-if-worse: something is worse; --check: an invariant was broken\n  2  the input was refused, or a run failed";
+
 /// Results as tables.
 #[derive(Args)]
 pub(crate) struct Tables {
@@ -391,6 +429,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) quiet: Quiet,
+    #[command(flatten)]
     pub(crate) tables: Tables,
     /// Exit with status 1 if an invariant was broken: a CPU idle beside a waiting task, a task that waits for ever, sums
     /// that are not those of the tasks [default: only report it]
@@ -424,6 +464,7 @@ fn schedstat_version(text: &str) -> Result<Version, String> {
 }
 
 #[derive(Args)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct Compare {
     /// Experiment files, or directories whose *.toml files are used; or, with --with, a benchmark's command line as one
     /// argument
@@ -509,6 +550,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
+    #[command(flatten)]
     pub(crate) tables: Tables,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
@@ -516,6 +561,7 @@ pub(crate) struct Compare {
 }
 
 #[derive(Args)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct Matrix {
     /// The change: features, tunables, costs and a profile, like NO_TTWU_QUEUE,base_slice_ns=2ms, and seed=S, the seed of its
     /// first run
@@ -577,6 +623,10 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "F")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
+    #[command(flatten)]
     pub(crate) tables: Tables,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
@@ -584,6 +634,7 @@ pub(crate) struct Matrix {
 }
 
 #[derive(Args)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct Sweep {
     /// A file that names machines, workloads and settings (see docs/sweep.md)
     #[arg(value_name = "SWEEP.toml")]
@@ -597,7 +648,7 @@ pub(crate) struct Sweep {
     pub(crate) state: Option<PathBuf>,
     /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report
     /// [default: all]
-    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "files", "all", "check"])]
+    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "files", "all", "check", "fail_if_worse"])]
     pub(crate) shard: Option<Shard>,
     /// Also take finished runs from the --state file of a share. May be repeated [default: none]
     #[arg(long, value_name = "FILE")]
@@ -611,6 +662,10 @@ pub(crate) struct Sweep {
     /// Print JSON instead of text, or with =F write it to a file beside the text [default: no]
     #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) tables: Tables,
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]

@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_metrics::{Ablated, Comparison, ablation, html, table, why};
+use coreward_metrics::{Ablated, Comparison, ablation, html, table, verdict, why};
 use serde::Serialize;
 
+use crate::caller;
 use crate::cli;
 use crate::effort::Effort;
 use crate::experiment::{AdHoc, Experiment};
@@ -18,6 +19,7 @@ use crate::uncertainty;
 use crate::unmet::Unmet;
 
 pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
+    caller::be_quiet(args.quiet.quiet);
     let (files, experiments) = prepare(args)?;
     if let (Some(_), 2..) = (&args.html, experiments.len()) {
         bail!("--html takes one experiment, given are {}", experiments.len());
@@ -42,7 +44,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         }
         rows(prepared, &comparisons, &mut tables)?;
         let ablations = prepared.ablate(&comparisons, &pool)?;
-        if !json_only {
+        if !json_only && !args.quiet.quiet {
             if i > 0 {
                 writeln!(out)?;
             }
@@ -55,10 +57,11 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         file.write_all(html::render(comparisons, ablations).as_bytes())?;
         file.finish()?;
     }
-    let broken: Vec<String> = match args.check {
-        true => reports.iter().flat_map(|(comparisons, _)| broken(comparisons)).collect(),
-        false => Vec::new(),
-    };
+    let mut unmet = Vec::new();
+    for (comparisons, _) in &reports {
+        unmet.extend(args.check.then(|| broken(comparisons)).into_iter().flatten());
+        unmet.extend(args.gate.fail_if_worse.then(|| worse(comparisons)).into_iter().flatten());
+    }
     let one = args.experiments.len() == 1 && !args.experiments[0].is_dir();
     let reports = reports.into_iter().zip(&experiments);
     let reports =
@@ -75,7 +78,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     if json_only {
         write(out)?;
     }
-    Unmet::check(&broken)
+    Unmet::check(&unmet)
 }
 
 /// All runs of an experiment's cases, but not those of its ablations.
@@ -112,6 +115,17 @@ fn broken(comparisons: &[Comparison]) -> impl Iterator<Item = String> {
         let case = comparison.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
         comparison.broken.iter().map(move |broken| format!("{}: {case}{broken}", comparison.experiment))
     })
+}
+
+/// What is worse beyond noise, in the words of the report.
+fn worse(comparisons: &[Comparison]) -> Vec<String> {
+    let of = |comparison: &Comparison| {
+        let case = comparison.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
+        let variants =
+            comparison.variants.iter().flat_map(|variant| verdict::worse(&comparison.headline, variant));
+        variants.map(|what| format!("{}: {case}{what}", comparison.experiment)).collect::<Vec<_>>()
+    };
+    comparisons.iter().flat_map(of).collect()
 }
 
 /// The files that are read, and what stands in them. Every one is read before the first is run, so that a mistake in the

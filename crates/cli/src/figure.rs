@@ -77,6 +77,11 @@ pub(crate) fn worst(figures: &[JudgedFigure]) -> Verdict {
         .unwrap_or(Verdict::Untested)
 }
 
+/// What fails a command that is to fail if something is worse.
+pub(crate) fn worse_cells(worse: usize, cells: usize) -> String {
+    format!("{worse} of {cells} cells are worse beyond noise")
+}
+
 /// The figure that stands for a cell: of those with its verdict, the one that changed most, otherwise the first.
 pub(crate) fn main(figures: &[JudgedFigure], verdict: Verdict) -> Option<&JudgedFigure> {
     let same = figures.iter().filter(|figure| figure.verdict == verdict);

@@ -24,6 +24,7 @@ mod intervals;
 mod live;
 mod machine_save;
 mod machines;
+mod manual;
 mod matrix;
 mod output;
 mod own_policy;
@@ -116,6 +117,8 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Validate(args) => validate::run(&args, out),
         Command::Record(args) => record::run(&args, out),
         Command::Import(args) => import::run(&args, out),
+        Command::Completions(args) => manual::completions(&args, out),
+        Command::Manual(args) => manual::run(&args),
         Command::Policy(command) => own_policy::run(&command, out),
         Command::Live(_) | Command::Shadow(_) | Command::Top(_) | Command::Get(_) | Command::Set(_) => {
             live::run()

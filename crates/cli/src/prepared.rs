@@ -17,6 +17,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::assumed;
+use crate::caller;
 use crate::effort::Effort;
 use crate::experiment::{self, Ablation, Experiment, Named};
 use crate::policy::Policy;
@@ -374,7 +375,7 @@ impl Prepared {
     fn run_all(&self, batches: &[Batch]) -> Result<Vec<Ran>> {
         let runs: Vec<(&Batch, usize)> =
             batches.iter().flat_map(|batch| (0..batch.all_runs()).map(move |i| (batch, i))).collect();
-        let progress = match self.quiet {
+        let progress = match self.quiet || caller::is_quiet() {
             true => ProgressBar::hidden(),
             false => progress_bar(&self.experiment.name, runs.len()),
         };

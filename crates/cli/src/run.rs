@@ -8,6 +8,7 @@ use coreward_engine::{NoTrace, Outcome};
 use coreward_workload::Workload;
 
 use crate::assumed;
+use crate::caller;
 use crate::cli;
 use crate::domains;
 use crate::ftracefile::FtraceFile;
@@ -20,6 +21,7 @@ use crate::tracefile::TraceFile;
 use crate::unmet::Unmet;
 
 pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
+    caller::be_quiet(args.quiet.quiet);
     let (mut host, workload) = setup::from_args(&args.simulated)?;
     host.interval_ns = args.intervals;
     host.skip_steady_pct = args.skip_steady;
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     }
     if args.json {
         output::json(out, &report)?
-    } else {
+    } else if !args.quiet.quiet {
         report.text(out)?
     }
     let broken: Vec<_> = outcome.checks.violations.iter().map(ToString::to_string).collect();

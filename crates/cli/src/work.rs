@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::caller;
 use crate::state::State;
 
 /// A simulation that is to be made.
@@ -81,7 +82,7 @@ where
 
 /// On standard error, and only if that is a terminal. Items count by how much work they are.
 fn progress(items: &[Item], left: &[usize], what: &str) -> ProgressBar {
-    if !stderr().is_terminal() {
+    if !stderr().is_terminal() || caller::is_quiet() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{msg} [{wide_bar}] {percent} %, {elapsed}, {eta} left");

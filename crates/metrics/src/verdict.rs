@@ -63,6 +63,13 @@ pub fn sentences(headline: &[Metric], variant: &Variant) -> Vec<String> {
     out
 }
 
+/// Of the headline metrics, what is worse beyond noise.
+pub fn worse(headline: &[Metric], variant: &Variant) -> Vec<String> {
+    let worse = headline.iter().filter(|metric| variant.verdict(**metric) == Some(Verdict::Worse));
+    let sentences = worse.filter_map(|metric| of_metric(variant, *metric));
+    sentences.map(|sentence| format!("{}: {sentence}", variant.side.label)).collect()
+}
+
 fn all(runs: usize) -> String {
     if runs == 1 { "the run equals".into() } else { format!("all {runs} runs equal") }
 }

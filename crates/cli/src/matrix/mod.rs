@@ -14,7 +14,9 @@ use coreward_input::Printer;
 use coreward_machine::Machine;
 
 use crate::assumed;
+use crate::caller;
 use crate::cli;
+use crate::figure;
 use crate::output::Outputs;
 use crate::prepared::Prepared;
 use crate::shell;
@@ -28,6 +30,7 @@ use report::{Described, Frame, Report};
 use suite::Row;
 
 pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
+    caller::be_quiet(args.quiet.quiet);
     let Some(change) = &args.with else {
         // --print-suite, which clap takes in its place
         return Ok(out.write_all(suite::BUILT_IN.as_bytes())?);
@@ -75,12 +78,15 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
     }
     if args.json.as_deref() == Some(Path::new("-")) {
         report.json(out)?;
-    } else {
+    } else if !args.quiet.quiet {
         out.write_all(texts.as_bytes())?;
         out.flush()?;
     }
-    let broken = if args.check { report.broken() } else { Vec::new() };
-    Unmet::check(&broken)
+    let mut unmet = if args.check { report.broken() } else { Vec::new() };
+    if args.gate.fail_if_worse && report.summary.worse > 0 {
+        unmet.push(figure::worse_cells(report.summary.worse, report.summary.cells));
+    }
+    Unmet::check(&unmet)
 }
 
 /// The runs of all cells, machine by machine.

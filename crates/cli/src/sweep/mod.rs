@@ -11,7 +11,9 @@ use std::path::Path;
 use anyhow::Result;
 use coreward_workload::Scale;
 
+use crate::caller;
 use crate::cli;
+use crate::figure;
 use crate::output::{self, Outputs};
 use crate::state::State;
 use crate::tables::{Change, Place, Role, Runs, Tables};
@@ -41,6 +43,7 @@ impl std::str::FromStr for Shard {
 }
 
 pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
+    caller::be_quiet(args.quiet.quiet);
     let plan = Plan::load(&args.file, args.strict)?;
     let inputs = plan.inputs().into_iter().chain([args.file.clone()]);
     let mut outputs = Outputs::new(inputs.chain(args.state.clone()).chain(args.merge.iter().cloned()));
@@ -80,11 +83,15 @@ fn print(
     }
     if args.json.as_deref() == Some(Path::new("-")) {
         output::json(out, &report)?;
-    } else {
+    } else if !args.quiet.quiet {
         out.write_all(text::render(&report, args.all).as_bytes())?;
     }
     out.flush()?;
-    Unmet::check(&if args.check { report.broken() } else { Vec::new() })
+    let mut unmet = if args.check { report.broken() } else { Vec::new() };
+    if args.gate.fail_if_worse && report.summary.worse > 0 {
+        unmet.push(figure::worse_cells(report.summary.worse, report.summary.cells));
+    }
+    Unmet::check(&unmet)
 }
 
 /// All runs: the points of a side stand together, and those of the sides of a machine and a workload.
