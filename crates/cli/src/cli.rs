@@ -416,7 +416,7 @@ pub(crate) struct Run {
     /// Skip the steady middle of the run once its rates are known to this many per cent, 0.1 to 20 [default: simulate
     /// all of it]
     #[arg(long, value_name = "PERCENT", value_parser = skip_steady,
-          conflicts_with_all = ["schedstat", "domains", "intervals", "trace", "ftrace", "event"])]
+          conflicts_with_all = ["schedstat", "domains", "intervals", "trace", "ftrace", "perf_data", "event"])]
     pub(crate) skip_steady: Option<f64>,
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
@@ -424,6 +424,10 @@ pub(crate) struct Run {
     /// Write the scheduling events to a file, as the text of ftrace [default: none]
     #[arg(long, value_name = "F.txt", conflicts_with = "trace")]
     pub(crate) ftrace: Option<PathBuf>,
+    /// Write the scheduling events to a file of perf, for perf sched latency, timehist, map and perf script
+    /// [default: none]
+    #[arg(long, value_name = "F.data", conflicts_with_all = ["trace", "ftrace"])]
+    pub(crate) perf_data: Option<PathBuf>,
     /// Also write the report as an HTML page to a file, with a drawing of the metrics over time if --intervals is given
     /// [default: no]
     #[arg(long, value_name = "F")]

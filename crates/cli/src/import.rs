@@ -141,15 +141,16 @@ fn classes(out: &mut dyn Write, report: &Report) -> Result<()> {
     let name = "class";
     writeln!(
         out,
-        "\n{name:20} {:>6} {:>9} {:>9} {:>9} {:>10}  waits ended by",
-        "tasks", "cpu s", "queued s", "blocked s", "explained"
+        "\n{name:20} {:>6} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9}  waits ended by",
+        "tasks", "cpu s", "queued s", "blocked s", "explained", "requests", "p99 us"
     )?;
     for class in &report.classes {
-        let Class { name, tasks, cpu_s, queued_s, blocked_s, waits, explained_pct } = class;
-        let ended = ended(waits);
+        let Class { name, tasks, cpu_s, queued_s, blocked_s, explained_pct, requests, .. } = class;
+        let (ended, p99) = (ended(&class.waits), class.request_us[1]);
         writeln!(
             out,
-            "{name:20} {tasks:>6} {cpu_s:>9.4} {queued_s:>9.4} {blocked_s:>9.4} {explained_pct:>8.1} %  {ended}"
+            "{name:20} {tasks:>6} {cpu_s:>9.4} {queued_s:>9.4} {blocked_s:>9.4} {explained_pct:>8.1} % {requests:>9} \
+             {p99:>9.1}  {ended}"
         )?;
     }
     writeln!(out)?;

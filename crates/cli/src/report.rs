@@ -12,6 +12,7 @@ use coreward_workload::{Scale, Workload};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::classes::{self, Class};
 use crate::cli::Simulated;
 use crate::intervals;
 use crate::policy::Policy;
@@ -52,6 +53,9 @@ pub(crate) struct Report<'a> {
     /// What task groups used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     groups: Vec<Value>,
+    /// What the classes of a recorded workload did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    classes: Vec<Value>,
     reasons: Map<String, Value>,
     notes: Vec<String>,
     #[serde(skip)]
@@ -64,6 +68,8 @@ pub(crate) struct Report<'a> {
     by_thread: &'a [Thread],
     #[serde(skip)]
     by_group: &'a [GroupUse],
+    #[serde(skip)]
+    by_class: &'a [Class],
 }
 
 impl<'a> Report<'a> {
@@ -72,6 +78,7 @@ impl<'a> Report<'a> {
         workload: &'a Workload,
         args: &'a Simulated,
         outcome: &'a Outcome,
+        by_class: &'a [Class],
     ) -> Self {
         let policy = &host.policy;
         let counts: Vec<_> = outcome.reasons().collect();
@@ -95,6 +102,7 @@ impl<'a> Report<'a> {
             intervals: outcome.intervals.iter().map(intervals::json).collect(),
             threads: outcome.threads.iter().map(threads::json).collect(),
             groups: outcome.groups.iter().map(group).collect(),
+            classes: by_class.iter().map(Class::json).collect(),
             reasons: counts.iter().map(|(reason, n)| (reason.name.into(), (*n).into())).collect(),
             notes: scaled(args.scale)
                 .into_iter()
@@ -108,6 +116,7 @@ impl<'a> Report<'a> {
             spans: &outcome.intervals,
             by_thread: &outcome.threads,
             by_group: &outcome.groups,
+            by_class,
         }
     }
 
@@ -153,6 +162,10 @@ impl<'a> Report<'a> {
             groups(out, self.by_group)?;
             writeln!(out)?;
         }
+        if !self.by_class.is_empty() {
+            classes::table(out, self.by_class)?;
+            writeln!(out)?;
+        }
         self.reasons_table(out)
     }
 
@@ -163,6 +176,9 @@ impl<'a> Report<'a> {
         if !self.spans.is_empty() {
             page.heading("Over time");
             intervals::plots(&mut page, self.spans);
+        }
+        if !self.by_class.is_empty() {
+            classes::page(&mut page, self.by_class);
         }
         page.heading("Metrics");
         let metric = |(metric, value): (Metric, f64)| {

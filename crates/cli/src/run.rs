@@ -4,14 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use coreward_engine::{NoTrace, Outcome};
-use coreward_workload::Workload;
+use coreward_engine::{NoTrace, Outcome, Trace};
+use coreward_metrics::Metric;
+use coreward_workload::{Workload, recorded};
 
 use crate::assumed;
 use crate::caller;
+use crate::classes::{Both, Watched};
 use crate::cli;
 use crate::domains;
-use crate::ftracefile::FtraceFile;
+use crate::eventfile::{EventFile, Reader};
 use crate::output::{self, OutputFile, Outputs};
 use crate::report::Report;
 use crate::schedstat;
@@ -33,13 +35,20 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let domains = open("--domains", &args.domains)?;
     let html = open("--html", &args.html)?;
     let trace = open("--trace", &args.trace)?;
-    let ftrace = open("--ftrace", &args.ftrace)?;
+    let ftrace = open("--ftrace", &args.ftrace)?.map(|file| (Reader::Ftrace, file));
+    let perf = open("--perf-data", &args.perf_data)?.map(|file| (Reader::Perf, file));
     let mut tables = Tables::open(&mut outputs, &args.tables.files)?;
 
-    let outcome = match ftrace {
-        Some(file) => simulate_to_ftrace(args, &host, &workload, file)?,
-        None => simulate(args, &host, &workload, trace)?,
+    // of a steady middle that is skipped there is nothing to watch
+    let recorded = recorded::named(&args.simulated.workload).filter(|_| args.skip_steady.is_none());
+    let recorded = recorded.transpose()?;
+    let mut watched = recorded.map(|recorded| Watched::new(recorded, &workload));
+    let outcome = match ftrace.or(perf) {
+        Some((reader, file)) => simulate_to_events(args, &host, &workload, reader, file, watched.as_mut())?,
+        None => simulate(args, &host, &workload, trace, watched.as_mut())?,
     };
+    let runtime_s = outcome.metrics.get(Metric::runtime_s).unwrap_or_default();
+    let classes = watched.map(|watched| watched.finish(runtime_s)).unwrap_or_default();
     if let Some(mut file) = schedstat {
         let version = args.schedstat_version.unwrap_or(schedstat::version(host.policy.profile));
         schedstat::write(&mut file, version, &host, &outcome)?;
@@ -49,7 +58,7 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
         domains::write_state(&mut file, &host, &outcome)?;
         file.finish()?;
     }
-    let report = Report::new(&host, &workload, &args.simulated, &outcome);
+    let report = Report::new(&host, &workload, &args.simulated, &outcome, &classes);
     if let Some(mut file) = html {
         file.write_all(report.html().as_bytes())?;
         file.finish()?;
@@ -93,25 +102,47 @@ fn rows(
     tables.add(&place, &runs, |_| Change::default())
 }
 
-fn simulate(args: &cli::Run, host: &Host, workload: &Workload, trace: Option<OutputFile>) -> Result<Outcome> {
+/// Runs the workload before both observers.
+fn watch(
+    args: &cli::Run,
+    host: &Host,
+    workload: &Workload,
+    trace: &mut dyn Trace,
+    watched: Option<&mut Watched>,
+) -> Result<Outcome> {
     let seed = args.simulated.seed;
+    match watched {
+        Some(watched) => host.run(workload, seed, &mut Both(trace, watched)),
+        None => host.run(workload, seed, trace),
+    }
+}
+
+fn simulate(
+    args: &cli::Run,
+    host: &Host,
+    workload: &Workload,
+    trace: Option<OutputFile>,
+    watched: Option<&mut Watched>,
+) -> Result<Outcome> {
     let Some(file) = trace else {
-        return host.run(workload, seed, &mut NoTrace);
+        return watch(args, host, workload, &mut NoTrace, watched);
     };
     let mut trace = TraceFile::new(file, host, workload)?;
-    let outcome = host.run(workload, seed, &mut trace)?;
+    let outcome = watch(args, host, workload, &mut trace, watched)?;
     trace.finish()?;
     Ok(outcome)
 }
 
-fn simulate_to_ftrace(
+fn simulate_to_events(
     args: &cli::Run,
     host: &Host,
     workload: &Workload,
+    reader: Reader,
     file: OutputFile,
+    watched: Option<&mut Watched>,
 ) -> Result<Outcome> {
-    let mut trace = FtraceFile::new(file, host.machine.nr_cpus(), workload)?;
-    let outcome = host.run(workload, args.simulated.seed, &mut trace)?;
+    let mut trace = EventFile::new(reader, file, host.machine.nr_cpus(), workload)?;
+    let outcome = watch(args, host, workload, &mut trace, watched)?;
     trace.finish()?;
     Ok(outcome)
 }

@@ -85,6 +85,66 @@ fn a_recording_is_imported_and_run() {
 }
 
 #[test]
+fn what_was_recorded_stands_beside_what_is_simulated() {
+    let file = recording("import_classes", "sched_waking");
+    let (workload, page) = (file.with_file_name("w.cww"), file.with_file_name("w.html"));
+    let explained = stdout(&["import", text(&file), "-o", text(&workload), "--machine", "2c", "--explain"]);
+    assert!(explained.contains("requests    p99 us"), "{explained}");
+    let run = |machine: &str, more: &[&str]| {
+        let args = ["run", text(&workload), "--machine", machine];
+        noted(&[&args, more].concat())
+    };
+    let report: Value = serde_json::from_str(&run("2c", &["--json"])).unwrap();
+    let of = |report: &Value, class: &str, path: &str| {
+        let classes = report["classes"].as_array().unwrap();
+        let class = classes.iter().find(|of| of["class"] == class).unwrap_or_else(|| panic!("{report}"));
+        class.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path}: {class}"))
+    };
+    // a request of the server begins 105 us after the client's, and ends 225 us later
+    assert_eq!(of(&report, "server", "/recorded/requests"), 200.0);
+    assert_eq!(of(&report, "server", "/recorded/request_us/p50"), 225.0);
+    assert_eq!(of(&report, "server", "/recorded/wakeup_latency_us/p99"), 5.0);
+    for (path, least) in [("tasks", 1.0), ("wakeups", 0.98), ("cpu_s", 0.9), ("requests", 0.98)] {
+        let [recorded, simulated] =
+            ["recorded", "simulated"].map(|side| of(&report, "server", &format!("/{side}/{path}")));
+        let ratio = (simulated / recorded).min(recorded / simulated);
+        assert!(ratio >= least, "{path}: {recorded} {simulated}");
+    }
+    // whatever is another machine's shows on the simulated side, and only there
+    let slow = file.with_file_name("slow.toml");
+    let machine = stdout(&["topology", "2c", "--toml"]);
+    fs::write(&slow, machine.replace("\"0-1\" = 1024", "\"0-1\" = 512")).unwrap();
+    let slower: Value = serde_json::from_str(&run(text(&slow), &["--json"])).unwrap();
+    let p50 = |report: &Value, side: &str| of(report, "server", &format!("/{side}/request_us/p50"));
+    assert_eq!(p50(&slower, "recorded"), p50(&report, "recorded"));
+    assert!(p50(&slower, "simulated") > 1.7 * p50(&report, "simulated"));
+    let table = run("2c", &["--html", text(&page)]);
+    for (said, row) in [(table, "server recorded"), (fs::read_to_string(&page).unwrap(), "Classes of tasks")]
+    {
+        assert!(said.contains(row) && said.contains("simulated") && said.contains("225.0"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_of_perf_has_the_events_of_the_text() {
+    let dir = directory("import_perf_data");
+    let (data, trace) = (dir.join("run.data"), dir.join("run.txt"));
+    let run = ["run", "perf bench sched messaging -g 1 -l 20", "--machine", "4c"];
+    noted(&[&run[..], &["--perf-data", text(&data)]].concat());
+    noted(&[&run[..], &["--ftrace", text(&trace)]].concat());
+    let report = |file: &Path| -> Value {
+        serde_json::from_str(&stdout(&["import", text(file), "--machine", "4c", "--json"])).unwrap()
+    };
+    let (perf, text) = (report(&data), report(&trace));
+    assert_eq!(perf["format"], "perf.data");
+    for same in ["switches", "migrations", "waits", "classes", "wakeup_latency_us", "work_s"] {
+        assert_eq!(perf[same], text[same], "{same}");
+    }
+    // the end of each wakeup
+    assert_eq!(perf["kinds"]["sched_wakeup"], text["kinds"]["sched_waking"]);
+}
+
+#[test]
 fn think_time_stays_and_work_shrinks() {
     let file = recording("import_capacity", "sched_waking");
     let slow = file.with_file_name("slow.toml");

@@ -22,7 +22,7 @@ pub use event::{Channel, Comm, CpuSet, Event, Handler, Leaving, Task, What};
 pub use order::Reorder;
 pub use recording::Recording;
 pub use text::TextReader;
-pub use write::{Place, TextWriter};
+pub use write::{EventWriter, PerfWriter, Place, TextWriter, Written};
 
 /// Who wrote a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

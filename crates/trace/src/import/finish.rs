@@ -3,22 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use coreward_machine::Costs;
-use coreward_workload::recorded::{Recorded, Step, Task as RecordedTask};
+use coreward_workload::recorded::{Figures, Recorded, Step, Task as RecordedTask, class};
 
 use super::draft::{self, Style};
-use super::report::{Class, LeftOut, Report, class};
+use super::report::{Class, LeftOut, Report};
 use super::{DEFAULT_PRIO, Import, ImportError, Seen, State};
 use crate::Recording;
 use crate::event::CpuSet;
 
 /// The first priority of the fair class (`MAX_RT_PRIO`).
 const FAIR_PRIO: i32 = 100;
-
-/// A percentile of ns in order, in us; 0 of none.
-fn percentile_us(sorted: &[u32], pct: usize) -> f64 {
-    let at = (sorted.len() * pct).div_ceil(100).saturating_sub(1);
-    sorted.get(at).map_or(0.0, |ns| f64::from(*ns) / 1e3)
-}
 
 /// The numbers of a set's CPUs.
 fn cpus(set: &CpuSet) -> Vec<u32> {
@@ -47,7 +41,7 @@ impl Import {
             return Err(ImportError::Nothing(left));
         }
         let tasks = self.recorded_tasks(&numbers);
-        self.classes();
+        let classes = self.classes();
         self.lacks(recording);
         self.report.format = recording.format().map_or("", crate::Format::name);
         self.report.cpus = self.cpus.len();
@@ -58,7 +52,7 @@ impl Import {
             self.options.machine.as_ref().map(|machine| format!(" ({})", machine.name)).unwrap_or_default();
         let origin = format!("{format}, {duration_s:.3} s on {cpus} CPUs{on}");
         let assumptions = self.report.lacks.iter().chain(&self.report.faults).cloned().collect();
-        Ok((Recorded { origin, assumptions, tasks }, self.report))
+        Ok((Recorded { origin, assumptions, classes, duration_s: *duration_s, tasks }, self.report))
     }
 
     /// The numbers of the tasks in the workload; of those that did nothing none.
@@ -111,14 +105,12 @@ impl Import {
             tasks.push(RecordedTask { name, process: number, nice, cpus, steps: steps.steps });
         }
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
-        self.latencies.sort_unstable();
-        self.report.wakeup_latency_us = [50, 99].map(|pct| percentile_us(&self.latencies, pct));
         self.report.channels = [channels.len() as u64, self.channels.shared()];
         self.report.work_s = tasks.iter().flat_map(|task| &task.steps).map(work).sum::<u64>() as f64 / 1e9;
         tasks
     }
 
-    fn classes(&mut self) {
+    fn classes(&mut self) -> Vec<Figures> {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let mut classes: BTreeMap<String, (Class, u64)> = BTreeMap::new();
         let mut left_out: BTreeMap<String, LeftOut> = BTreeMap::new();
@@ -146,6 +138,19 @@ impl Import {
         self.report.classes = classes.into_values().map(explained).collect();
         self.report.classes.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
         self.report.left_out = left_out.into_values().collect();
+        let tasks = &self.tasks;
+        let imported = |index: usize| tasks.get(index).is_some_and(|task| task.left_out.is_none());
+        self.report.wakeup_latency_us = self.watch.wakeup_latency_us(imported);
+        let watched = std::mem::take(&mut self.watch)
+            .figures(|index| imported(index).then(|| class(&tasks[index].comm.to_string())));
+        let with_times = |class: &mut Class| {
+            let of = watched.iter().find(|of| of.class == class.name).cloned().unwrap_or_default();
+            (class.moves, class.wakeup_latency_us) = (of.moves, of.wakeup_latency_us);
+            (class.requests, class.request_us) = (of.requests, of.request_us);
+            // interrupts are in the watched time
+            Figures { class: class.name.clone(), tasks: class.tasks, cpu_s: class.cpu_s, ..of }
+        };
+        self.report.classes.iter_mut().map(with_times).collect()
     }
 
     /// Says what the recording does not have, and what is wrong with it.

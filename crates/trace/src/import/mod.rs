@@ -14,7 +14,7 @@ mod report;
 use std::collections::HashMap;
 
 use coreward_machine::Machine;
-use coreward_workload::recorded::{MAX_STEPS, MAX_TASKS};
+use coreward_workload::recorded::{MAX_STEPS, MAX_TASKS, Watch};
 
 use crate::event::{Channel, Comm, CpuSet, Event, Leaving, Task, What};
 pub use cause::{Cause, Causes};
@@ -111,8 +111,6 @@ struct Seen {
     left_out: Option<&'static str>,
     /// Who woke it, if it has not run since.
     wakeup: Option<Wakeup>,
-    /// It is queued because it was woken.
-    woken: bool,
     /// It was woken since it last ran on: if it seems to sleep now, the wakeup came between its dequeueing and its switch.
     woken_awake: Option<Cause>,
     /// What it is about to sleep on, or sleeps on.
@@ -134,8 +132,8 @@ pub struct Import {
     /// The present task of each thread id.
     by_pid: HashMap<i32, usize>,
     channels: Channels,
-    /// From each wakeup of an imported task to its running, in ns.
-    latencies: Vec<u32>,
+    /// When tasks were woken, ran and waited, by their index.
+    watch: Watch,
     start: Option<u64>,
     end: u64,
     steps: usize,
@@ -160,7 +158,7 @@ impl Import {
             tasks: Vec::new(),
             by_pid: HashMap::new(),
             channels: Channels::default(),
-            latencies: Vec::new(),
+            watch: Watch::default(),
             start: None,
             end: 0,
             steps: 0,
@@ -330,7 +328,6 @@ impl Import {
             born: None,
             left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
             wakeup: None,
-            woken: false,
             woken_awake: None,
             waits_on: None,
             allowed: parent.and_then(|parent| self.tasks[parent].allowed),
@@ -401,6 +398,7 @@ impl Import {
             }
         }
         if let Current::Task(index) = left {
+            self.watch.leaves(index, leaving != Leaving::Runnable, at);
             self.named(index, prev.comm, at, false);
             self.tasks[index].prio = prev.prio;
             self.tasks[index].state = match leaving {
@@ -416,25 +414,21 @@ impl Import {
                     Some(cause) => {
                         self.tasks[index].waits.count(cause);
                         self.tasks[index].queued_ns += at - since;
-                        self.latency(index, at - since);
+                        self.watch.woken(index, since);
                     }
                     None => self.wait(index, since, at, Cause::Unknown),
                 },
-                State::Queued { since } => {
-                    self.tasks[index].queued_ns += at - since;
-                    if self.tasks[index].woken {
-                        self.latency(index, at - since);
-                    }
-                }
+                State::Queued { since } => self.tasks[index].queued_ns += at - since,
                 _ => {}
             }
+            self.watch.runs(index, cpu, at);
             if let Some(wakeup) = self.tasks[index].wakeup.take() {
                 self.interrupts(wakeup, cpu, at, leaving == Leaving::Runnable && prev.pid != 0);
             }
             self.named(index, next.comm, at, false);
             let task = &mut self.tasks[index];
             task.prio = next.prio;
-            (task.waits_on, task.woken, task.woken_awake) = (None, false, None);
+            (task.waits_on, task.woken_awake) = (None, None);
             task.state = State::Running;
             task.born.get_or_insert(at);
             task.open.1 += 1;
@@ -455,12 +449,6 @@ impl Import {
             && let Draft::Wake { interrupts, .. } = &mut self.tasks[wakeup.by].drafts[wakeup.draft]
         {
             *interrupts = true;
-        }
-    }
-
-    fn latency(&mut self, index: usize, ns: u64) {
-        if self.tasks[index].left_out.is_none() {
-            self.latencies.push(u32::try_from(ns).unwrap_or(u32::MAX));
         }
     }
 
@@ -560,7 +548,7 @@ impl Import {
             }
             (State::Blocked { since }, None) => self.wait(index, since, at, cause),
         }
-        self.tasks[index].woken = true;
+        self.watch.woken(index, at);
         self.tasks[index].state = State::Queued { since: at };
         Ok(())
     }

@@ -66,6 +66,14 @@ pub struct Class {
     pub waits: Causes,
     /// The part of the time for which the recording says what they did or waited for, in percent.
     pub explained_pct: f64,
+    /// Times that one ran on another CPU than before.
+    pub moves: u64,
+    /// From a wakeup to running: median and 99th percentile, in us.
+    pub wakeup_latency_us: [f64; 2],
+    /// Requests: from a wakeup to the next wait.
+    pub requests: u64,
+    /// How long these took: median and 99th percentile, in us.
+    pub request_us: [f64; 2],
 }
 
 /// A task that is left out.
@@ -77,29 +85,4 @@ pub struct LeftOut {
     pub cpu_s: f64,
     /// Why.
     pub why: &'static str,
-}
-
-/// A name with `*` for each number.
-pub(super) fn class(name: &str) -> String {
-    let mut class = String::new();
-    for c in name.chars() {
-        match c.is_ascii_digit() {
-            true if class.ends_with('*') => {}
-            true => class.push('*'),
-            false => class.push(c),
-        }
-    }
-    class
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_do_not_make_classes() {
-        assert_eq!(class("kworker/12:1-mm"), "kworker/*:*-mm");
-        assert_eq!(class("sender 3 of group 1"), "sender * of group *");
-        assert_eq!(class("redis-server"), "redis-server");
-    }
 }

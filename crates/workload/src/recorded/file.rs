@@ -19,7 +19,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_STEPS, MAX_TASKS, Recorded, Step, Task};
+use super::{Figures, MAX_STEPS, MAX_TASKS, Recorded, Step, Task};
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
@@ -40,6 +40,10 @@ struct File {
     coreward_workload: u32,
     origin: String,
     assumptions: Vec<String>,
+    #[serde(default)]
+    classes: Vec<Figures>,
+    #[serde(default)]
+    duration_s: f64,
     tasks: Vec<FileTask>,
 }
 
@@ -103,13 +107,13 @@ impl Recorded {
         if found != VERSION {
             return Err(format!("coreward_workload is {found} (allowed: {VERSION})"));
         }
-        let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if file.tasks.len() > MAX_TASKS {
             return Err(format!("it has {} tasks (allowed: {MAX_TASKS})", file.tasks.len()));
         }
         let mut left = MAX_STEPS;
         let mut tasks = Vec::new();
-        for (index, task) in file.tasks.into_iter().enumerate() {
+        for (index, task) in std::mem::take(&mut file.tasks).into_iter().enumerate() {
             let FileTask { name, process, nice, cpus, steps } = task;
             let refuse = |what: String| format!("task {index} ({name}): {what}");
             if !(-20..=19).contains(&nice) {
@@ -121,17 +125,23 @@ impl Recorded {
             let steps = read_steps(&steps, &mut left).map_err(refuse)?;
             tasks.push(Task { name, process, nice, cpus, steps });
         }
-        Ok(Recorded { origin: file.origin, assumptions: file.assumptions, tasks })
+        let File { origin, assumptions, classes, duration_s, .. } = file;
+        Ok(Recorded { origin, assumptions, classes, duration_s, tasks })
     }
 
     /// The text, one line for each task.
     pub fn to_json(&self) -> String {
         let json = |value: &dyn Fn() -> serde_json::Result<String>| value().unwrap_or_default();
         let mut text = format!(
-            "{{\"coreward_workload\": {VERSION},\n\"origin\": {},\n\"assumptions\": {},\n\"tasks\": [",
+            "{{\"coreward_workload\": {VERSION},\n\"origin\": {},\n\"assumptions\": {},\n",
             json(&|| serde_json::to_string(&self.origin)),
             json(&|| serde_json::to_string(&self.assumptions)),
         );
+        if !self.classes.is_empty() {
+            let classes = json(&|| serde_json::to_string(&self.classes));
+            let _ = writeln!(text, "\"duration_s\": {},\n\"classes\": {classes},", self.duration_s);
+        }
+        text.push_str("\"tasks\": [");
         for (index, task) in self.tasks.iter().enumerate() {
             let Task { name, process, nice, cpus, steps } = task.clone();
             let task = FileTask { name, process, nice, cpus, steps: write_steps(&steps) };
@@ -242,8 +252,11 @@ mod tests {
             origin in "\\PC*",
         ) {
             let task = |(name, process, nice, cpus, steps)| Task { name, process, nice, cpus, steps };
-            let tasks = tasks.into_iter().map(task).collect();
-            let recorded = Recorded { origin, assumptions: vec!["a \"b\"".into()], tasks };
+            let tasks: Vec<Task> = tasks.into_iter().map(task).collect();
+            let of = Figures { class: "a".into(), cpu_s: 0.1, request_us: [0.5, 1e9], ..Figures::default() };
+            let classes = vec![of; tasks.len()];
+            let duration_s = tasks.len() as f64 / 3.0;
+            let recorded = Recorded { origin, assumptions: vec!["a \"b\"".into()], classes, duration_s, tasks };
             prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
             let mut file = Vec::new();
             recorded.write(&mut file).unwrap();

@@ -3,11 +3,13 @@
 //! A [`Recorded`] is independent of where and when its tasks ran: it has how much they computed, whom they woke, and
 //! what they waited for. [`file`] has its format, [`replay`] the programs that do the same.
 
+mod figures;
 mod file;
 mod replay;
 
 use crate::{Scale, Workload, WorkloadError};
 
+pub use figures::{Figures, Watch, class, class_of_task};
 pub use file::VERSION;
 
 /// The ending of such files' names.
@@ -55,14 +57,25 @@ pub struct Task {
 }
 
 /// A recorded workload. A task that no other starts was there before the recording began.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// What was recorded, for people.
     pub origin: String,
     /// What had to be assumed because the recording does not say it, one sentence each.
     pub assumptions: Vec<String>,
+    /// What was recorded of each class; empty if the file does not say it.
+    pub classes: Vec<Figures>,
+    /// How long was recorded, in s; 0 if the file does not say it.
+    pub duration_s: f64,
     /// The tasks.
     pub tasks: Vec<Task>,
+}
+
+/// The recorded workload that a command line names. `None` if it names another workload.
+pub fn named(text: &str) -> Option<Result<Recorded, WorkloadError>> {
+    let file = text.split_whitespace().next().filter(|word| word.ends_with(ENDING))?;
+    let read = Recorded::read(std::path::Path::new(file));
+    Some(read.map_err(|what| WorkloadError::Usage(format!("{file}: {what}"))))
 }
 
 /// Reads the words of a workload that is a file: its name and nothing else.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::{EventWriter, Place, Written};
 use crate::event::{Comm, Leaving, Task};
 
 const HEADER: &str = "\
@@ -17,21 +18,6 @@ const HEADER: &str = "\
 #              | |            |        |   |||||     |         |
 ";
 
-/// Where and in whose context an event happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// When, in ns.
-    pub at: u64,
-    /// The CPU.
-    pub cpu: usize,
-    /// The task that runs there.
-    pub current: Task,
-    /// Its process.
-    pub tgid: i32,
-    /// It happens in an interrupt of that task.
-    pub in_interrupt: bool,
-}
-
 /// Writes events as `/sys/kernel/tracing/trace` shows them with the option record-tgid, but with times in ns.
 pub struct TextWriter<W> {
     out: W,
@@ -45,76 +31,6 @@ impl<W: Write> TextWriter<W> {
     pub fn new(mut out: W) -> io::Result<TextWriter<W>> {
         out.write_all(HEADER.as_bytes())?;
         Ok(TextWriter { out })
-    }
-
-    /// `place.current` leaves the CPU, and another task comes.
-    ///
-    /// # Errors
-    /// As of [`TextWriter::new`], here and in all others.
-    pub fn sched_switch(&mut self, place: &Place, leaving: Leaving, next: &Task) -> io::Result<()> {
-        let state = match leaving {
-            Leaving::Runnable if place.current.pid == 0 => "R",
-            Leaving::Runnable => "R+",
-            Leaving::Blocked => "S",
-            Leaving::Dead => "X",
-        };
-        let (prev, next) = (named(&place.current, "prev_", place.cpu), named(next, "next_", place.cpu));
-        self.line(place, &format!("sched_switch: {prev} prev_state={state} ==> {next}"))
-    }
-
-    /// A wakeup of a task begins; it is to run on a CPU.
-    ///
-    /// # Errors
-    /// See there.
-    pub fn sched_waking(&mut self, place: &Place, task: &Task, target: usize) -> io::Result<()> {
-        self.line(place, &format!("sched_waking: {} target_cpu={target:03}", named(task, "", 0)))
-    }
-
-    /// A new task becomes runnable.
-    ///
-    /// # Errors
-    /// See there.
-    pub fn sched_wakeup_new(&mut self, place: &Place, task: &Task, target: usize) -> io::Result<()> {
-        self.line(place, &format!("sched_wakeup_new: {} target_cpu={target:03}", named(task, "", 0)))
-    }
-
-    /// `place.current` forks a task.
-    ///
-    /// # Errors
-    /// See there.
-    pub fn sched_process_fork(&mut self, place: &Place, child: &Task) -> io::Result<()> {
-        let (parent, comm) = (place.current, shown(child.comm));
-        let fields = format!(
-            "comm={} pid={} child_comm={comm} child_pid={}",
-            shown(parent.comm),
-            parent.pid,
-            child.pid
-        );
-        self.line(place, &format!("sched_process_fork: {fields}"))
-    }
-
-    /// `place.current` ends.
-    ///
-    /// # Errors
-    /// See there.
-    pub fn sched_process_exit(&mut self, place: &Place) -> io::Result<()> {
-        let whole = place.current.pid == place.tgid;
-        self.line(place, &format!("sched_process_exit: {} group_dead={whole}", named(&place.current, "", 0)))
-    }
-
-    /// A task is moved to another CPU.
-    ///
-    /// # Errors
-    /// See there.
-    pub fn sched_migrate_task(
-        &mut self,
-        place: &Place,
-        task: &Task,
-        from: usize,
-        to: usize,
-    ) -> io::Result<()> {
-        let task = named(task, "", 0);
-        self.line(place, &format!("sched_migrate_task: {task} orig_cpu={from} dest_cpu={to}"))
     }
 
     /// Writes what is buffered, and gives the output back.
@@ -139,6 +55,49 @@ impl<W: Write> TextWriter<W> {
             self.out,
             "{comm:>16}-{pid:<7} ({tgid}) [{cpu:03}] d.{context}2. {seconds:>5}.{ns:09}: {event}"
         )
+    }
+}
+
+impl<W: Write> EventWriter for TextWriter<W> {
+    fn task(&mut self, _: u64, _: &Task, _: i32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn event(&mut self, place: &Place, event: &Written) -> io::Result<()> {
+        let current = &place.current;
+        let text = match *event {
+            Written::Switch { leaving, next } => {
+                let state = match leaving {
+                    Leaving::Runnable if current.pid == 0 => "R",
+                    Leaving::Runnable => "R+",
+                    Leaving::Blocked => "S",
+                    Leaving::Dead => "X",
+                };
+                let (prev, next) = (named(current, "prev_", place.cpu), named(&next, "next_", place.cpu));
+                format!("sched_switch: {prev} prev_state={state} ==> {next}")
+            }
+            Written::Waking { task, target } => {
+                format!("sched_waking: {} target_cpu={target:03}", named(&task, "", 0))
+            }
+            Written::WakeupNew { task, target } => {
+                format!("sched_wakeup_new: {} target_cpu={target:03}", named(&task, "", 0))
+            }
+            Written::Fork { child } => format!(
+                "sched_process_fork: comm={} pid={} child_comm={} child_pid={}",
+                shown(current.comm),
+                current.pid,
+                shown(child.comm),
+                child.pid
+            ),
+            Written::Exit => {
+                let whole = current.pid == place.tgid;
+                format!("sched_process_exit: {} group_dead={whole}", named(current, "", 0))
+            }
+            Written::Migrate { task, from, to } => {
+                format!("sched_migrate_task: {} orig_cpu={from} dest_cpu={to}", named(&task, "", 0))
+            }
+        };
+        self.line(place, &text)
     }
 }
 
@@ -168,15 +127,17 @@ mod tests {
         let (a, b, idle) = (task(7, "sender 3 of group 1"), task(8, "b\nc"), task(0, ""));
         let place = Place { at: 8_001_048_576, cpu: 3, current: a, tgid: 5, in_interrupt: false };
         let mut writer = TextWriter::new(Vec::new()).unwrap();
-        writer.sched_process_fork(&place, &b).unwrap();
-        writer.sched_wakeup_new(&place, &b, 2).unwrap();
-        writer.sched_waking(&Place { in_interrupt: true, ..place }, &b, 2).unwrap();
-        writer.sched_migrate_task(&place, &b, 2, 3).unwrap();
-        writer.sched_process_exit(&place).unwrap();
+        writer.event(&place, &Written::Fork { child: b }).unwrap();
+        writer.event(&place, &Written::WakeupNew { task: b, target: 2 }).unwrap();
+        let interrupt = Place { in_interrupt: true, ..place };
+        writer.event(&interrupt, &Written::Waking { task: b, target: 2 }).unwrap();
+        writer.event(&place, &Written::Migrate { task: b, from: 2, to: 3 }).unwrap();
+        writer.event(&place, &Written::Exit).unwrap();
         for leaving in [Leaving::Runnable, Leaving::Blocked, Leaving::Dead] {
-            writer.sched_switch(&place, leaving, &b).unwrap();
+            writer.event(&place, &Written::Switch { leaving, next: b }).unwrap();
         }
-        writer.sched_switch(&Place { current: idle, ..place }, Leaving::Runnable, &a).unwrap();
+        let idle = Place { current: idle, ..place };
+        writer.event(&idle, &Written::Switch { leaving: Leaving::Runnable, next: a }).unwrap();
         let text = writer.finish().unwrap();
         let mut reader = TextReader::new(&text[..]);
         let mut events = Vec::new();
