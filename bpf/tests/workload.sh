@@ -3,6 +3,7 @@
 set -e
 recorder=$1
 [ "$(id -u)" = 0 ] || { echo "workload.sh: not root: nothing is recorded"; exit 0; }
+mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory"
