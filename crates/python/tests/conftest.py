@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -39,3 +40,11 @@ def measured(tmp_path_factory):
 def at_root(monkeypatch):
     """Paths are those of the repository."""
     monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture(autouse=True)
+def sigint_interrupts():
+    """A shell lets what it runs in the background ignore SIGINT, and Python keeps ignored what is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
