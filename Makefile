@@ -6,6 +6,7 @@
 # make check: runs all tests, including short runs of make parity and make faults.
 # make check-python: runs the tests of the Python package, which make check runs, too.
 # make check-tables: has pyarrow and DuckDB read the tables that coreward writes; make check does, too.
+# make check-report: opens the pages of reports in Chromium, checks them, and leaves screenshots in target/report.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
 # make advisories: looks for known faults of all libraries in RustSec's database, which it fetches.
 # make docs: runs the commands of README.md, docs/guide.md, docs/sweep.md and docs/variant.md and writes what they print into these pages.
@@ -79,6 +80,11 @@ check-python: $(PYTHON)/maturin
 
 check-tables: $(PYTHON)/maturin
 	PYTHON=$(CURDIR)/$(PYTHON)/python $(CARGO) test --locked -p coreward-tables --test read_back -- --ignored
+
+# Chromium is large, so make check does without.
+check-report: build
+	@sh scripts/setup.sh report
+	python3 scripts/check-report.py
 
 check:
 	@sh scripts/setup.sh check
@@ -205,4 +211,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo wheel dist check check-python check-tables deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel dist check check-python check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Makes sure that the tools for a purpose are installed:
 #   setup.sh build    building coreward
+#   setup.sh report   opening reports in a browser
 #   setup.sh dist     building the .deb
 #   setup.sh python   building the Python package
 #   setup.sh check    all tests, including a short run of kernels under QEMU
@@ -22,9 +23,9 @@ QEMU_MAJOR=10
 PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 case "${1:-}" in
-build | dist | python | check | bindings | record | live | vm | parity | bench-live) purpose=$1 ;;
+build | report | dist | python | check | bindings | record | live | vm | parity | bench-live) purpose=$1 ;;
 *)
-	echo "usage: setup.sh build|dist|python|check|bindings|record|live|vm|parity|bench-live" >&2
+	echo "usage: setup.sh build|report|dist|python|check|bindings|record|live|vm|parity|bench-live" >&2
 	exit 1
 	;;
 esac
@@ -66,6 +67,11 @@ missing_to_build() {
 	have_libc_headers || echo "libc6-dev the headers of the C library"
 	have make || echo "make make"
 	have_cargo || echo "cargo cargo and rustc $RUST_MAJOR.$RUST_MINOR or later"
+}
+
+missing_to_browse() {
+	have python3 || echo "python3 Python 3"
+	have chromium || echo "chromium Chromium"
 }
 
 missing_to_pack() {
@@ -135,6 +141,7 @@ missing_for_arm64() {
 missing() {
 	case $purpose in
 	build) missing_to_build ;;
+	report) missing_to_browse ;;
 	dist)
 		missing_to_build
 		missing_to_pack

@@ -652,7 +652,7 @@ pub(crate) struct Sweep {
     pub(crate) state: Option<PathBuf>,
     /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report
     /// [default: all]
-    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "files", "all", "check", "fail_if_worse"])]
+    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "html", "files", "all", "check", "fail_if_worse"])]
     pub(crate) shard: Option<Shard>,
     /// Also take finished runs from the --state file of a share. May be repeated [default: none]
     #[arg(long, value_name = "FILE")]
@@ -666,6 +666,9 @@ pub(crate) struct Sweep {
     /// Print JSON instead of text, or with =F write it to a file beside the text [default: no]
     #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+    /// Also write the report as an HTML page to a file [default: no]
+    #[arg(long, value_name = "F")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) gate: Gate,
     #[command(flatten)]

@@ -11,6 +11,7 @@ use crate::caller;
 use crate::cli;
 use crate::effort::Effort;
 use crate::experiment::{AdHoc, Experiment};
+use crate::look;
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
 use crate::standing;
@@ -53,10 +54,6 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         reports.push((comparisons, ablations));
     }
     tables.finish()?;
-    if let (Some(mut file), [(comparisons, ablations)]) = (page, &reports[..]) {
-        file.write_all(html::render(comparisons, ablations).as_bytes())?;
-        file.finish()?;
-    }
     let mut unmet = Vec::new();
     for (comparisons, _) in &reports {
         unmet.extend(args.check.then(|| broken(comparisons)).into_iter().flatten());
@@ -71,6 +68,10 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         [report] if one => output::json(out, report),
         reports => output::json(out, &reports),
     };
+    if let (Some(mut file), [report]) = (page, &reports[..]) {
+        file.write_all(report.page(&experiments[0])?.as_bytes())?;
+        file.finish()?;
+    }
     if let Some(mut file) = json {
         write(&mut file)?;
         file.finish()?;
@@ -199,6 +200,18 @@ impl Report {
             }
         };
         Report { compared, ablations }
+    }
+
+    /// The report as a page, with a closer look at a run of each side.
+    fn page(&self, prepared: &Prepared) -> Result<String> {
+        let comparisons = match &self.compared {
+            Compared::Single(single) => std::slice::from_ref(&**single),
+            Compared::Cases { cases, .. } => cases,
+        };
+        let looks = prepared.cases.iter().zip(comparisons);
+        let looks = looks.map(|(case, comparison)| look::at(prepared, case, comparison));
+        let data = serde_json::to_string_pretty(self)?;
+        Ok(html::render(comparisons, &self.ablations, &looks.collect::<Result<Vec<_>>>()?, &data))
     }
 }
 

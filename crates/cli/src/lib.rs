@@ -23,6 +23,7 @@ mod figure;
 mod import;
 mod intervals;
 mod live;
+mod look;
 mod machine_save;
 mod machines;
 mod manual;

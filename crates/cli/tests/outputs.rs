@@ -100,6 +100,11 @@ fn all_outputs_at_once_with_the_whole_recipe() {
         assert!(html.contains(part), "{part} is not in {html}");
     }
     assert!(html.contains("; 2 runs, seeds 1 to 2<"), "{html}");
+    // a look at a run of each side: the machine, its moves, the time
+    assert_eq!(html.matches("class=\"floor\"").count(), 2, "{html}");
+    assert_eq!(html.matches("from LLC, to").count(), 2, "{html}");
+    assert_eq!(html.matches("<summary>Over time</summary>").count(), 2, "{html}");
+    assert!(!html.contains("<script") && html.contains("All figures, as JSON"), "{html}");
     let recipe = &json["recipe"];
     assert_eq!((&recipe["command"], &recipe["version"]), (&command.into(), &version.into()));
     assert_eq!(recipe["machine"], "1n2l2c1t: 1 nodes of 2 LLCs of 2 cores of 1 threads");

@@ -253,3 +253,21 @@ fn bad_input_is_refused_in_one_line() {
     let left: BTreeSet<PathBuf> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
+
+#[test]
+fn a_page_has_every_setting_and_all_figures() {
+    let dir = directory("sweep_page");
+    let (sweep, page) = (file(&dir, SWEEP), dir.join("s.html"));
+    let printed = stdout(&["sweep", &sweep, "--html", page.to_str().unwrap()]);
+    assert_eq!(printed, stdout(&["sweep", &sweep]), "a page does not change the report");
+    let text = fs::read_to_string(page).unwrap();
+    let report = json(&sweep);
+    for setting in report["settings"].as_array().unwrap() {
+        let row = format!("<th scope=\"row\">{}</th>", setting["setting"].as_str().unwrap());
+        assert!(text.contains(&row), "{row}");
+    }
+    let (_, data) = text.split_once("<pre class=\"data\">").unwrap();
+    let (data, _) = data.split_once("</pre>").unwrap();
+    let data = data.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert_eq!(serde_json::from_str::<Value>(&data).unwrap(), report);
+}

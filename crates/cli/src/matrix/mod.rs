@@ -69,7 +69,7 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
         file.finish()?;
     }
     if let Some(mut file) = html {
-        file.write_all(page::render(&report).as_bytes())?;
+        file.write_all(page::render(&report, &serde_json::to_string_pretty(&report)?).as_bytes())?;
         file.finish()?;
     }
     if let Some(mut file) = json {

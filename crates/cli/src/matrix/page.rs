@@ -13,7 +13,8 @@ const FULL_PCT: f64 = 30.0;
 /// The faintest colour of a cell beyond noise.
 const FAINT: f64 = 0.2;
 
-pub(super) fn render(report: &Report) -> String {
+/// `data` is the report as JSON.
+pub(super) fn render(report: &Report, data: &str) -> String {
     let mut page = Page::new(&format!("{} against {}", report.change, report.baseline.join(", ")));
     let summary = &report.summary;
     page.names(&[
@@ -55,6 +56,7 @@ pub(super) fn render(report: &Report) -> String {
     page.table(&["name", "command line", "reason"], &described.collect::<Vec<_>>());
     report.notes.iter().for_each(|note| page.text(note));
     report.broken().iter().for_each(|broken| page.text(&format!("broken: {broken}")));
+    page.data(data);
     page.finish()
 }
 

@@ -1,5 +1,6 @@
 //! `coreward sweep`: many settings of the policy and the machine's costs, on many machines under many workloads.
 
+mod page;
 mod plan;
 mod report;
 mod space;
@@ -14,7 +15,7 @@ use coreward_workload::Scale;
 use crate::caller;
 use crate::cli;
 use crate::figure;
-use crate::output::{self, Outputs};
+use crate::output::{self, OutputFile, Outputs};
 use crate::state::State;
 use crate::tables::{Change, Place, Role, Runs, Tables};
 use crate::unmet::Unmet;
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
     let mut outputs = Outputs::new(inputs.chain(args.state.clone()).chain(args.merge.iter().cloned()));
     let file = args.json.as_deref().filter(|target| *target != Path::new("-"));
     let json = file.map(|target| outputs.create("--json", target)).transpose()?;
+    let html = args.html.as_deref().map(|target| outputs.create("--html", target)).transpose()?;
     let tables = Tables::open(&mut outputs, &args.tables.files)?;
 
     let mut points = plan.points();
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
     if let Some(Shard { number, of }) = args.shard {
         return Ok(writeln!(out, "shard {number}/{of}: {} runs are kept", points.len())?);
     }
-    print(args, &plan, &points, &done, (json, tables), out)
+    print(args, &plan, &points, &done, (json, html, tables), out)
 }
 
 fn print(
@@ -71,12 +73,16 @@ fn print(
     plan: &Plan,
     points: &[Point],
     done: &[Done],
-    (json, mut tables): (Option<output::OutputFile>, Tables),
+    (json, html, mut tables): (Option<OutputFile>, Option<OutputFile>, Tables),
     out: &mut dyn Write,
 ) -> Result<()> {
     let report = Report::new(plan, points, done);
     rows(plan, points, done, &report, &mut tables)?;
     tables.finish()?;
+    if let Some(mut file) = html {
+        file.write_all(page::render(&report, &serde_json::to_string_pretty(&report)?).as_bytes())?;
+        file.finish()?;
+    }
     if let Some(mut file) = json {
         output::json(&mut file, &report)?;
         file.finish()?;

@@ -89,7 +89,9 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     progress.finish_and_clear();
     let report = Report::new(&host, &stored, &pairs);
     if let Some(mut file) = html {
-        file.write_all(page::render(&report).as_bytes())?;
+        let mut data = Vec::new();
+        report.json(&mut data)?;
+        file.write_all(page::render(&report, &String::from_utf8(data)?).as_bytes())?;
         file.finish()?;
     }
     if let Some(mut file) = json {

@@ -5,8 +5,8 @@ use coreward_metrics::html::{Page, Tone};
 use super::report::{COUNTED, Column, OBSERVED, Report, ratio, sentence};
 use super::score::{Pair, SCORED};
 
-/// The report with all tables, and the ratio and the verdict of each figure of each benchmark.
-pub(super) fn render(report: &Report<'_>) -> String {
+/// The report with all tables, and the ratio and the verdict of each figure of each benchmark. `data` is it as JSON.
+pub(super) fn render(report: &Report<'_>, data: &str) -> String {
     let mut page = Page::new("Benchmarks beside their simulation");
     page.names(&report.heading());
     page.heading("Verdicts");
@@ -28,6 +28,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
         columns(&mut page, report.pairs, &OBSERVED);
     }
     report.notes().iter().for_each(|note| page.text(note));
+    page.data(data);
     page.finish()
 }
 

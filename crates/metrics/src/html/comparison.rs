@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Page, escape};
+use super::{Page, changes, escape};
 use crate::ablation::{self, Ablated};
 use crate::compare::{Comparison, Recipe, Side, Variant};
 use crate::registry::Metric;
@@ -18,12 +18,14 @@ const BAR_HEIGHT: f64 = 18.0;
 const BAR_STEP: f64 = 28.0;
 
 /// The page of an experiment, with one comparison for each of its cases, and its ablations. The headline metrics get a
-/// bar chart of their means with whiskers of one standard deviation.
-pub fn render(comparisons: &[Comparison], ablations: &[Ablated]) -> String {
+/// bar chart of their means with whiskers of one standard deviation, and a circle for each run. A look, which may be
+/// empty, follows each comparison; `data` is all of it as JSON.
+pub fn render(comparisons: &[Comparison], ablations: &[Ablated], looks: &[String], data: &str) -> String {
     let mut page = Page::new(comparisons.first().map_or("", |comparison| &comparison.experiment));
     let mut out = String::new();
-    for comparison in comparisons {
+    for (i, comparison) in comparisons.iter().enumerate() {
         section(&mut out, comparison);
+        looks.get(i).into_iter().for_each(|look| out.push_str(look));
     }
     for ablated in ablations {
         _ = write!(
@@ -34,6 +36,7 @@ pub fn render(comparisons: &[Comparison], ablations: &[Ablated]) -> String {
         );
     }
     page.html(&out);
+    page.data(data);
     page.finish()
 }
 
@@ -42,6 +45,7 @@ fn section(out: &mut String, comparison: &Comparison) {
         _ = writeln!(out, "<h1>{}</h1>", escape(case));
     }
     recipe(out, comparison);
+    out.push_str(&changes::drawing(comparison));
     for &metric in &comparison.headline {
         chart(out, comparison, metric);
     }
@@ -75,26 +79,27 @@ fn recipe(out: &mut String, comparison: &Comparison) {
     }
     rows.push(("command", command.clone()));
     rows.push(("coreward", version.clone()));
-    out.push_str("<table>\n");
+    out.push_str(
+        "<div class=\"wide\" role=\"region\" aria-label=\"What was run\" tabindex=\"0\">\n<table>\n",
+    );
     for (name, text) in rows {
         _ = writeln!(out, "<tr><td>{name}</td><td class=\"text\">{}</td></tr>", escape(&text));
     }
-    out.push_str("</table>\n");
+    out.push_str("</table>\n</div>\n");
 }
 
 fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
-    let sides: Vec<(&str, Summary)> =
-        std::iter::once((&comparison.baseline.label, &comparison.baseline.metrics))
-            .chain(comparison.variants.iter().map(|v| (&v.side.label, &v.side.metrics)))
-            .filter_map(|(label, metrics)| Some((label.as_str(), *metrics.get(&metric)?)))
-            .collect();
+    let sides: Vec<(&Side, Summary)> = std::iter::once(&comparison.baseline)
+        .chain(comparison.variants.iter().map(|v| &v.side))
+        .filter_map(|side| Some((side, *side.metrics.get(&metric)?)))
+        .collect();
     let spread = |summary: &Summary| summary.std.unwrap_or(0.0);
-    let longest = sides.iter().map(|(_, s)| s.mean.abs() + spread(s)).fold(0.0, f64::max);
+    let longest = sides.iter().map(|(_, s)| (s.mean.abs() + spread(s)).max(s.max.abs())).fold(0.0, f64::max);
     let scale = if longest > 0.0 { BAR_AREA / longest } else { 0.0 };
     let (width, height) = (BAR_AREA + 400.0, BAR_STEP * sides.len() as f64);
     _ = writeln!(out, "<h2>{}</h2>\n<p class=\"plain\">{}</p>", heading(metric), escape(metric.help()));
     _ = writeln!(out, "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
-    for (i, (label, summary)) in sides.iter().enumerate() {
+    for (i, (side, summary)) in sides.iter().enumerate() {
         let (top, end) = (BAR_STEP * i as f64 + 4.0, 200.0 + summary.mean.abs() * scale);
         let (middle, whisker) = (top + BAR_HEIGHT / 2.0, spread(summary) * scale);
         _ = writeln!(
@@ -104,14 +109,18 @@ fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
              <line x1=\"{:.1}\" y1=\"{middle:.1}\" x2=\"{:.1}\" y2=\"{middle:.1}\"/>\n\
              <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             middle + 4.0,
-            escape(&label.chars().take(26).collect::<String>()),
+            escape(&side.label.chars().take(22).collect::<String>()),
             end - 200.0,
             (end - whisker).max(200.0),
             end + whisker,
-            end + whisker + 8.0,
+            (end + whisker).max(200.0 + summary.max.abs() * scale) + 8.0,
             middle + 4.0,
             value(Some(summary), metric),
         );
+        for value in side.values[&metric].iter().flatten() {
+            let x = 200.0 + value.abs() * scale;
+            _ = writeln!(out, "<circle class=\"run\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
+        }
     }
     out.push_str("</svg>\n");
 }
@@ -144,7 +153,7 @@ fn why_differs(out: &mut String, base: &Side, variant: &Variant) {
             zero + BAR_AREA / 2.0 + 8.0,
         );
     }
-    out.push_str("</svg>\n<table>\n");
+    out.push_str("</svg>\n<div class=\"wide\" role=\"region\" aria-label=\"CPU time by part\" tabindex=\"0\">\n<table>\n");
     _ = writeln!(out, "<tr><th>part</th><th>before</th><th>after</th><th>share</th><th>what it is</th></tr>");
     for row in &rows {
         let share = row.share_pct.map_or("-".into(), |share| format!("{share:.1} %"));
@@ -157,7 +166,7 @@ fn why_differs(out: &mut String, base: &Side, variant: &Variant) {
             escape(row.part.meaning()),
         );
     }
-    out.push_str("</table>\n");
+    out.push_str("</table>\n</div>\n");
 }
 
 fn heading(metric: Metric) -> String {
@@ -178,6 +187,7 @@ fn value(summary: Option<&Summary>, metric: Metric) -> String {
 }
 
 fn metrics_table(out: &mut String, comparison: &Comparison) {
+    out.push_str("<div class=\"wide\" role=\"region\" aria-label=\"All metrics\" tabindex=\"0\">\n");
     _ = write!(out, "<table>\n<tr><th>metric</th><th>{}</th>", escape(&comparison.baseline.label));
     for variant in &comparison.variants {
         _ = write!(out, "<th>{}</th><th>delta</th><th>CI95</th><th>p</th>", escape(&variant.side.label));
@@ -195,7 +205,7 @@ fn metrics_table(out: &mut String, comparison: &Comparison) {
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</table>\n");
+    out.push_str("</table>\n</div>\n");
 }
 
 fn variant_cells(out: &mut String, variant: &Variant, metric: Metric) {
@@ -227,7 +237,8 @@ fn published_table(out: &mut String, comparison: &Comparison) {
     let label = comparison.variants.first().map_or("", |variant| &variant.side.label);
     _ = writeln!(
         out,
-        "<h2>Published and simulated</h2>\n<table>\n<tr><th>metric</th><th>published before</th><th>after</th>\
+        "<h2>Published and simulated</h2>\n<div class=\"wide\" role=\"region\" aria-label=\"Published and simulated\" tabindex=\"0\">\n\
+         <table>\n<tr><th>metric</th><th>published before</th><th>after</th>\
          <th>delta</th><th>simulated before</th><th>{}</th><th>delta</th><th>points</th><th>source</th></tr>",
         escape(label)
     );
@@ -256,7 +267,7 @@ fn published_table(out: &mut String, comparison: &Comparison) {
             escape(&published.source_and_note()),
         );
     }
-    out.push_str("</table>\n");
+    out.push_str("</table>\n</div>\n");
 }
 
 #[cfg(test)]
@@ -276,7 +287,10 @@ mod tests {
         };
         let comparison = example().with_recipe(recipe);
         let ablated = Ablated::new(&comparison, [("no line transfers", &example())]);
-        golden("page.html", &render(&[comparison], &[ablated]));
+        golden(
+            "page.html",
+            &render(&[comparison], &[ablated], &["<p>look</p>\n".into()], "{\"a\": \"<1>\"}"),
+        );
     }
 
     #[test]
@@ -294,9 +308,9 @@ mod tests {
         comparison.published[0].metric = evil.into();
         comparison.published[0].source = evil.into();
         comparison.published[0].note = Some(evil.into());
-        let page = render(&[comparison], &[]);
+        let page = render(&[comparison], &[], &[], "");
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
-        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 25);
+        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 27);
     }
 
     #[test]
@@ -308,7 +322,7 @@ mod tests {
         };
         let headline = [Metric::runtime_s, Metric::wakeups];
         let comparison = Comparison::new("e", &headline, side(0.0), vec![side(0.0)], vec![], vec![]);
-        let page = render(&[comparison], &[]);
+        let page = render(&[comparison], &[], &[], "");
         assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
     }
 }

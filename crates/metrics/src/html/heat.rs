@@ -17,7 +17,9 @@ pub struct Heat {
 
 /// A heat map of rows with their names; a cell may be missing.
 pub fn heat_map(head: &[&str], rows: &[(&str, Vec<Option<Heat>>)]) -> String {
-    let mut out = String::from("<div class=\"wide\">\n<table class=\"heat\">\n<tr>");
+    let mut out = String::from(
+        "<div class=\"wide\" role=\"region\" aria-label=\"Heat map\" tabindex=\"0\">\n<table class=\"heat\">\n<tr>",
+    );
     head.iter().for_each(|text| _ = write!(out, "<th scope=\"col\">{}</th>", escape(text)));
     out.push_str("</tr>\n");
     for (name, cells) in rows {
