@@ -650,10 +650,13 @@ pub(crate) struct Sweep {
     /// was, and one that was extended makes only what is new [default: nothing is kept]
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report
-    /// [default: all]
+    /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report. May be
+    /// repeated [default: all]
     #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "html", "files", "all", "check", "fail_if_worse"])]
-    pub(crate) shard: Option<Shard>,
+    pub(crate) shard: Vec<Shard>,
+    /// Print the runs that no file of --state and --merge has, each as the share that --shard takes, and make none
+    #[arg(long, conflicts_with_all = ["shard", "json", "html", "files", "all", "check", "fail_if_worse"])]
+    pub(crate) left: bool,
     /// Also take finished runs from the --state file of a share. May be repeated [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) merge: Vec<PathBuf>,

@@ -44,12 +44,8 @@ where
 {
     let mut results: Vec<Option<Result<T>>> =
         items.iter().map(|item| state.get(&item.key).cloned().map(Ok)).collect();
-    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
-    for (i, item) in items.iter().enumerate() {
-        first.entry(&item.key).or_insert(i);
-    }
-    let mut left: Vec<usize> = first.values().copied().filter(|i| results[*i].is_none()).collect();
-    left.sort_by_key(|i| (std::cmp::Reverse(items[*i].weight), *i));
+    let first = first(items);
+    let left = left(items, state);
     let progress = progress(items, &left, what);
     let (next, made) = (AtomicUsize::new(0), Mutex::new(&mut results));
     let work = || {
@@ -78,6 +74,23 @@ where
     let made: Vec<Option<T>> = results.into_iter().map(|result| result.and_then(Result::ok)).collect();
     let of = |item: &Item| made[first[item.key.as_str()]].clone().expect("it was made");
     Ok(items.iter().map(of).collect())
+}
+
+/// The first item of each key.
+fn first(items: &[Item]) -> BTreeMap<&str, usize> {
+    let mut first = BTreeMap::new();
+    for (i, item) in items.iter().enumerate() {
+        first.entry(item.key.as_str()).or_insert(i);
+    }
+    first
+}
+
+/// The items whose results are not kept, the largest first; of those with the same key, the first one.
+pub(crate) fn left<T: Serialize + DeserializeOwned>(items: &[Item], state: &State<T>) -> Vec<usize> {
+    let first = first(items).into_values();
+    let mut left: Vec<usize> = first.filter(|i| state.get(&items[*i].key).is_none()).collect();
+    left.sort_by_key(|i| (std::cmp::Reverse(items[*i].weight), *i));
+    left
 }
 
 /// On standard error, and only if that is a terminal. Items count by how much work they are.

@@ -107,6 +107,34 @@ fn whole_sharded_and_killed_sweeps_give_the_same_bytes() {
 }
 
 #[test]
+fn each_run_that_is_left_can_be_made_by_itself() {
+    let dir = directory("sweep_left");
+    let file = file(&dir, SWEEP);
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let (all, few) = (path("all"), path("few"));
+    let whole = stdout(&["sweep", &file, "--json", "--state", &all]);
+    let distinct = keys(Path::new(&all));
+    let left = |states: &[&str]| stdout(&[&["sweep", &file, "--left"], states].concat());
+    assert_eq!(left(&["--state", &all]), "");
+
+    let before = left(&[]);
+    assert_eq!(before.lines().count(), distinct.len(), "of equal runs one is named");
+    let first = "0/108 hackbench -g 2 -f 4 --threads --pipe -l 30 -s 100 on 2n2l2c1t, baseline, seed 1";
+    assert!(before.lines().any(|line| line == first), "{before}");
+
+    let shards: Vec<&str> = before.lines().map(|line| line.split_once(' ').unwrap().0).collect();
+    let mut line = vec!["sweep", &file, "--state", &few];
+    line.extend(shards[..5].iter().flat_map(|shard| ["--shard", shard]));
+    assert!(stdout(&line).ends_with(": 5 runs are kept\n"));
+    assert_eq!(keys(Path::new(&few)).len(), 5);
+    let rest: Vec<&str> = before.lines().skip(5).collect();
+    assert_eq!(left(&["--state", &few]).lines().collect::<Vec<_>>(), rest);
+    assert_eq!(left(&["--merge", &few]).lines().collect::<Vec<_>>(), rest);
+    assert_eq!(stdout(&["sweep", &file, "--json", "--state", &few]), whole);
+    assert_eq!(keys(Path::new(&few)).iter().collect::<BTreeSet<_>>(), distinct.iter().collect());
+}
+
+#[test]
 fn a_cell_is_what_compare_prints() {
     let report = json(&file(&directory("sweep_cell"), SWEEP));
     let cells = report["cells"].as_array().unwrap();

@@ -6,6 +6,7 @@ mod report;
 mod space;
 mod text;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -30,6 +31,12 @@ pub(crate) struct Shard {
     of: usize,
 }
 
+impl std::fmt::Display for Shard {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{}/{}", self.number, self.of)
+    }
+}
+
 impl std::str::FromStr for Shard {
     type Err = String;
 
@@ -37,8 +44,8 @@ impl std::str::FromStr for Shard {
     fn from_str(text: &str) -> Result<Shard, String> {
         let numbers = text.split_once('/').map(|(number, of)| (number.parse(), of.parse()));
         match numbers {
-            Some((Ok(number), Ok(of))) if number < of && of <= 100_000 => Ok(Shard { number, of }),
-            _ => Err("allowed are 0/N to N-1/N, with N up to 100000".into()),
+            Some((Ok(number), Ok(of))) if number < of && of <= plan::MAX_POINTS => Ok(Shard { number, of }),
+            _ => Err(format!("allowed are 0/N to N-1/N, with N up to {}", plan::MAX_POINTS)),
         }
     }
 }
@@ -53,19 +60,38 @@ pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
     let html = args.html.as_deref().map(|target| outputs.create("--html", target)).transpose()?;
     let tables = Tables::open(&mut outputs, &args.tables.files)?;
 
-    let mut points = plan.points();
-    if let Some(Shard { number, of }) = args.shard {
-        points = points.into_iter().skip(number).step_by(of).collect();
-    }
+    let points = share(plan.points(), &args.shard);
     let items = plan.items(&points)?;
     let mut state = State::open("sweep", args.state.as_deref())?;
     state.merge(&args.merge)?;
+    if args.left {
+        return left(&plan, &points, &work::left(&items, &state), out);
+    }
     let done: Vec<Done> =
         work::finish(&items, "runs", &state, work::jobs(args.jobs), |i| plan.run(&points[i]))?;
-    if let Some(Shard { number, of }) = args.shard {
-        return Ok(writeln!(out, "shard {number}/{of}: {} runs are kept", points.len())?);
+    if !args.shard.is_empty() {
+        let shards: Vec<String> = args.shard.iter().map(Shard::to_string).collect();
+        return Ok(writeln!(out, "shard {}: {} runs are kept", shards.join(", "), points.len())?);
     }
     print(args, &plan, &points, &done, (json, html, tables), out)
+}
+
+/// The points of the shards in their order; without shards all.
+fn share(points: Vec<Point>, shards: &[Shard]) -> Vec<Point> {
+    if shards.is_empty() {
+        return points;
+    }
+    let of = |shard: &Shard| (shard.number..points.len()).step_by(shard.of);
+    shards.iter().flat_map(of).collect::<BTreeSet<_>>().into_iter().map(|i| points[i]).collect()
+}
+
+/// Each of the points that are left as the shard of it alone, and what it is.
+fn left(plan: &Plan, points: &[Point], left: &[usize], out: &mut dyn Write) -> Result<()> {
+    let of = points.len();
+    for &number in left {
+        writeln!(out, "{} {}", Shard { number, of }, plan.describe(&points[number]))?;
+    }
+    Ok(out.flush()?)
 }
 
 fn print(
@@ -135,7 +161,7 @@ mod tests {
     #[test]
     fn a_shard_is_one_of_many() {
         assert_eq!("2/5".parse(), Ok(Shard { number: 2, of: 5 }));
-        for wrong in ["", "1", "5/5", "0/0", "-1/4", "1/", "1/4/8", "0/1000000"] {
+        for wrong in ["", "1", "5/5", "0/0", "-1/4", "1/", "1/4/8", "0/1000000", "1/500001"] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
         }
     }

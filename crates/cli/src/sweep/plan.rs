@@ -26,7 +26,7 @@ use crate::work::Item;
 /// Largest file, in KiB.
 const MAX_KIB: u64 = 4 << 10;
 /// The most runs of a sweep: their metrics are in memory, 2 KiB each.
-const MAX_POINTS: usize = 500_000;
+pub(super) const MAX_POINTS: usize = 500_000;
 const DEFAULT_RUNS: u32 = 5;
 
 #[derive(Deserialize)]
@@ -248,17 +248,17 @@ impl Plan {
         let on = &self.machines[point.machine];
         let workload = on.workloads[point.row].as_ref().context("the workload fits the machine")?;
         let outcome = on.hosts[point.side].run(workload, point.seed, &mut NoTrace);
-        let outcome = outcome.with_context(|| {
-            let machine = &on.hosts[0].machine.name;
-            format!(
-                "{} on {machine}, {}, seed {}",
-                self.rows[point.row].name,
-                self.side(point.side),
-                point.seed
-            )
-        })?;
+        let outcome = outcome.with_context(|| self.describe(point))?;
         let broken = outcome.checks.violations.iter().map(|v| format!("seed {}: {v}", point.seed)).collect();
         Ok(Done { metrics: outcome.metrics, broken })
+    }
+
+    /// What a run is called.
+    pub(super) fn describe(&self, point: &Point) -> String {
+        let on = &self.machines[point.machine];
+        let workload = on.workloads[point.row].as_ref().map_or("", |workload| &workload.name);
+        let machine = &on.hosts[0].machine.name;
+        format!("{workload} on {machine}, {}, seed {}", self.side(point.side), point.seed)
     }
 
     /// What a side is called: `baseline`, or what it changes.
