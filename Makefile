@@ -5,6 +5,7 @@
 # make dist: builds what can be handed on into target/dist: a .deb with completions and manual pages, and the wheel; and tries the .deb and the action of contrib/.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make check-python: runs the tests of the Python package, which make check runs, too.
+# make check-ray: tests sweeps on a Ray cluster of several nodes on this machine. make check does not: Ray is large.
 # make check-tables: has pyarrow and DuckDB read the tables that coreward writes; make check does, too.
 # make check-report: opens the pages of reports in Chromium, checks them, and leaves screenshots in target/report.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
@@ -77,6 +78,19 @@ check-python: $(PYTHON)/maturin
 	PYO3_NO_PYTHON=1 $(PYTHON)/maturin build --locked --profile dev -m crates/python/Cargo.toml --out target/python/wheels
 	$(PYTHON)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/python/wheels/*.whl
 	COREWARD=target/debug/coreward $(PYTHON)/python -m pytest -q -c crates/python/pyproject.toml crates/python/tests
+
+# Ray is in an environment of its own, into which pip fetches some 100 MB.
+RAY = target/ray/bin
+
+$(RAY)/ray: crates/python/tests-ray/requirements.txt
+	@sh scripts/setup.sh python
+	python3 -m venv target/ray
+	$(RAY)/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+check-ray: $(RAY)/ray wheel
+	$(RAY)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheels/*.whl
+	$(RAY)/python -m pytest -q -c crates/python/pyproject.toml crates/python/tests-ray
 
 check-tables: $(PYTHON)/maturin
 	PYTHON=$(CURDIR)/$(PYTHON)/python $(CARGO) test --locked -p coreward-tables --test read_back -- --ignored
@@ -211,4 +225,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo wheel dist check check-python check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel dist check check-python check-ray check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from ._native import Error
@@ -41,15 +42,22 @@ def sweep(
         Error: the plan is refused, with its line if it is a file; a run does not end; or a file cannot be used.
     """
     options = {"jobs": jobs, "state": state, "merge": several(merge), "output": several(output), "strict": strict, "json": True}
+    with file_of(plan) as file:
+        return Sweep(answer("sweep", options, file, rows=runs_table))
+
+
+@contextmanager
+def file_of(plan: PathOf | Mapping[str, object]) -> Iterator[Path]:
+    """A plan as a file, which errors do not name if it is none of the caller's."""
     if not isinstance(plan, Mapping):
-        return Sweep(answer("sweep", options, Path(plan), rows=runs_table))
+        yield Path(plan)
+        return
     with tempfile.TemporaryDirectory(prefix="coreward-") as directory:
         file = Path(directory, "plan.toml")
         file.write_text("".join(f"{_toml_key(key)} = {_toml(value)}\n" for key, value in plan.items()), "utf-8")
         try:
-            return Sweep(answer("sweep", options, file, rows=runs_table))
+            yield file
         except Error as error:
-            # the file is none of the caller's
             raise Error(str(error).replace(str(file), "plan")) from None
 
 

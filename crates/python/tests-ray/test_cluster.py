@@ -1,0 +1,214 @@
+"""Sweeps on a Ray cluster of several nodes on this machine: the bytes are those of a sweep without Ray, whatever dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+import coreward
+from coreward import cluster
+
+ROOT = Path(__file__).parents[3]
+#: 60 runs of some tens of milliseconds.
+PLAN = """name = "small"
+machines = ["2n2l2c1t"]
+workloads = ["hackbench -g 4 -f 4 -T --pipe -l 200"]
+runs = 5
+[latin_hypercube]
+points = 11
+[latin_hypercube.vary]
+pipe_op_ns = { from = 200, to = 5000, log = true }
+"""
+RUNS = 60
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """A head and three more nodes, of a CPU each."""
+    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    for _ in range(3):
+        made.add_node(**NODE)
+    made.wait_for_nodes()
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+def address(nodes):
+    yield nodes.address
+    ray.shutdown()
+
+
+@pytest.fixture
+def plan(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+@pytest.fixture(scope="module")
+def local():
+    """The sweep without Ray."""
+    path = Path(os.environ.get("TMPDIR", "/tmp"), f"coreward-plan-{os.getpid()}.toml")
+    path.write_text(PLAN)
+    yield coreward.sweep(path).json
+    path.unlink()
+
+
+def keys(state):
+    text = state.read_text() if state.exists() else ""
+    return [json.loads(line)["key"] for line in text[: text.rfind("\n") + 1].splitlines()[1:]]
+
+
+def noted(log, slow):
+    """`_make_runs` that notes where runs begin, and is slow on a node."""
+
+    def make(common, shards):
+        node = ray.get_runtime_context().get_node_id()
+        with open(log, "a") as file:
+            file.write(f"{node} {shards[0]}\n")
+        if node == slow:
+            time.sleep(60)
+        return cluster._make_runs(common, shards)
+
+    return make
+
+
+def test_a_node_that_is_killed_costs_nothing(nodes, address, plan, local, tmp_path, monkeypatch):
+    state, log, found = tmp_path / "state", tmp_path / "log", []
+    doomed = nodes.add_node(**NODE)
+    nodes.wait_for_nodes()
+    monkeypatch.setattr(cluster, "_make_runs", noted(str(log), doomed.node_id))
+
+    def kill():
+        while len(keys(state)) < RUNS * 3 // 10 or doomed.node_id not in log.read_text():
+            time.sleep(0.005)
+        found.append(len(keys(state)))
+        nodes.remove_node(doomed, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    swept = cluster.sweep(plan, state=state, address=address, task_s=0)
+    killer.join()
+    assert found[0] < RUNS, "it was killed in the middle"
+    assert swept.json == local
+    assert len(set(keys(state))) == len(keys(state)) == RUNS
+    begun = [line.split() for line in log.read_text().splitlines()]
+    lost = {shard for node, shard in begun if node == doomed.node_id}
+    assert lost and len({node for node, _ in begun}) == 5
+    assert sorted(shard for _, shard in begun) == sorted([f"{i}/{RUNS}" for i in range(RUNS)] + list(lost)), "only those again"
+
+
+def test_a_killed_driver_continues(address, plan, local, tmp_path):
+    state = tmp_path / "state"
+    line = [sys.executable, "-m", "coreward.cluster", "sweep", plan, "--ray", address, "--task-s=0", "--json", "--state", state]
+    before = []
+    for percent in (30, 60, 90):
+        driver = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        while len(keys(state)) < RUNS * percent // 100 and driver.poll() is None:
+            time.sleep(0.005)
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+        now = keys(state)
+        assert RUNS * percent // 100 <= len(now) and now[: len(before)] == before
+        before = now
+    ran = subprocess.run(line, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == local
+    assert len(set(keys(state))) == len(keys(state)) == RUNS, "nothing twice"
+    again = state.read_bytes()
+    assert cluster.sweep(plan, state=state, address=address).json == local
+    assert state.read_bytes() == again and not ray.is_initialized(), "nothing was left to do"
+
+
+def deadly(marker, wanted, always):
+    """`_make_runs` in a worker that dies of one run, once or always."""
+
+    def make(common, shards):
+        if wanted in shards and (always or not os.path.exists(marker)):
+            Path(marker).write_text(ray.get_runtime_context().get_task_name())
+            os._exit(1)
+        return cluster._make_runs(common, shards)
+
+    return make
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_run_that_kills_its_worker_costs_no_other(address, plan, local, tmp_path, monkeypatch, always):
+    state, marker = tmp_path / "state", tmp_path / "died"
+    monkeypatch.setattr(cluster, "_make_runs", deadly(str(marker), f"7/{RUNS}", always))
+    monkeypatch.setattr(cluster, "RETRIES", 1)
+    if always:
+        with pytest.raises(coreward.Error, match=r"^1 runs are missing, whose workers died 2 times: hackbench .*, seed 3$"):
+            cluster.sweep(plan, state=state, address=address, task_s=0.3)
+        assert len(keys(state)) == RUNS - 1
+    else:
+        assert cluster.sweep(plan, state=state, address=address, task_s=0.3).json == local
+    assert marker.read_text().startswith("hackbench -g 4 -f 4 --threads --pipe -l 200 -s 100 on 2n2l2c1t, ")
+
+
+def spied(monkeypatch):
+    """The number of tasks in flight and of their runs, at each start."""
+    seen, start = [], cluster._Tasks._start
+
+    def spy(self, runs):
+        start(self, runs)
+        seen.append((len(self.running), len(runs)))
+
+    monkeypatch.setattr(cluster._Tasks, "_start", spy)
+    return seen
+
+
+def test_tasks_in_flight_are_bounded_and_as_long_as_asked(address, plan, tmp_path, monkeypatch):
+    seen = spied(monkeypatch)
+    cluster.sweep(plan, state=tmp_path / "a", address=address, task_s=0)
+    cpus = int(ray.cluster_resources()["CPU"])
+    assert max(running for running, _ in seen) == 2 * cpus
+    assert [runs for _, runs in seen] == [1] * RUNS
+    seen.clear()
+    cluster.sweep(plan, state=tmp_path / "b", address=address, task_s=100)
+    assert max(running for running, _ in seen) <= 2 * cpus
+    assert max(runs for _, runs in seen) > 1 and sum(runs for _, runs in seen) == RUNS
+
+
+def test_what_is_refused(address, plan, tmp_path, monkeypatch):
+    state = tmp_path / "state"
+    with pytest.raises(coreward.Error, match="task_s is -1"):
+        cluster.sweep(plan, state=state, task_s=-1)
+    with pytest.raises(coreward.Error, match="plan.toml:2: machines: .*9x"):
+        plan.write_text(PLAN.replace("2n2l2c1t", "9x"))
+        cluster.sweep(plan, state=state)
+    assert not ray.is_initialized()
+    plan.write_text(PLAN)
+    monkeypatch.setattr(cluster, "_build", lambda: "other")
+    with pytest.raises(coreward.Error, match="a node has another build of coreward"):
+        cluster.sweep(plan, state=state, address=address)
+    assert keys(state) == []
+
+
+def test_without_ray_it_says_so(plan, tmp_path):
+    code = "import sys; sys.modules['ray'] = None; from coreward import cluster; sys.exit(cluster.main(sys.argv[1:]))"
+    line = [sys.executable, "-c", code, "sweep", plan, "--state", tmp_path / "state"]
+    ran = subprocess.run(line, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (2, "coreward.cluster: Ray is not installed: pip install 'ray[default]'\n")
+
+
+def test_ray_accepts_the_cluster_file():
+    import yaml
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    config = yaml.safe_load((ROOT / "examples/cluster/ray.yaml").read_text())
+    validate_config(prepare_config(config))
+    config["available_node_types"]["worker"]["max_worker"] = 1
+    with pytest.raises(Exception, match="max_worker"):
+        validate_config(config)
