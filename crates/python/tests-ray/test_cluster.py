@@ -196,6 +196,18 @@ def test_what_is_refused(address, plan, tmp_path, monkeypatch):
     assert keys(state) == []
 
 
+def test_results_of_something_else_are_not_taken(address, plan, tmp_path, monkeypatch):
+    """As from a node where a file of the plan differs."""
+
+    def make(common, shards):
+        text, strict, build = common
+        return cluster._make_runs((text.replace(b"-l 200", b"-l 201"), strict, build), shards)
+
+    monkeypatch.setattr(cluster, "_make_runs", make)
+    with pytest.raises(coreward.Error, match=f"^{RUNS} runs have other files on the nodes than here, the first one hackbench"):
+        cluster.sweep(plan, state=tmp_path / "state", address=address)
+
+
 def test_without_ray_it_says_so(plan, tmp_path):
     code = "import sys; sys.modules['ray'] = None; from coreward import cluster; sys.exit(cluster.main(sys.argv[1:]))"
     line = [sys.executable, "-c", code, "sweep", plan, "--state", tmp_path / "state"]
