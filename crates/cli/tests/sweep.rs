@@ -136,7 +136,9 @@ fn each_run_that_is_left_can_be_made_by_itself() {
 
 #[test]
 fn a_cell_is_what_compare_prints() {
-    let report = json(&file(&directory("sweep_cell"), SWEEP));
+    // shorter ones, since the command has to tell that, too
+    let report = json(&file(&directory("sweep_cell"), &SWEEP.replace("runs = 3", "runs = 3\nscale = 0.5")));
+    assert_eq!(report["scale"], 0.5);
     let cells = report["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 8 * 2 * 2);
     for cell in [&cells[0], &cells[12], &cells[31]] {
@@ -170,6 +172,7 @@ fn every_key_moves_something() {
         ("linux-6.5", "linux-6.12"),
         ("runs = 3", "runs = 4"),
         ("runs = 3", "runs = 3\nseed = 7"),
+        ("runs = 3", "runs = 3\nscale = 0.5"),
         ("runs = 3", "runs = 3\nbaseline = \"NO_TTWU_QUEUE\""),
         ("[\"WAKEUP_BIAS_PREV\"]", "[\"NO_WAKEUP_PREEMPTION\"]"),
         ("700000", "100000"),
@@ -246,6 +249,7 @@ fn bad_input_is_refused_in_one_line() {
         ("<cpus/4>", "<cpus-4>", ":3: --workload: `<cpus-4>`"),
         ("linux-6.5", "linux-9.9", ":4: profile: unknown profile `linux-9.9`"),
         ("runs = 3", "runs = 1", ":5: runs is 1, allowed are 2 to 1000"),
+        ("runs = 3", "runs = 3\nscale = 2", ":6: scale is 2, allowed are 0.000001 to 1"),
         ("runs = 3", "runs = 3\nbaseline = \"X\"", ":6: baseline: unknown feature `X`"),
         (
             "runs = 3",

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use coreward_machine::Machine;
 use coreward_metrics::{Comparison, Metrics, Side};
+use coreward_workload::Scale;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -54,7 +55,7 @@ impl Plan {
         (row, suite_row): (usize, &Row),
     ) -> Result<(Plan, Item)> {
         let cpus = described.nr_cpus();
-        let workload = suite_row.on(cpus)?;
+        let workload = suite_row.on(cpus, Scale::FULL)?;
         let with = [change.to_owned()];
         let experiment = Experiment::of_options(&AdHoc {
             workload: &workload.name,

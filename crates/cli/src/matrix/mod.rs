@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use coreward_input::Printer;
 use coreward_machine::Machine;
+use coreward_workload::Scale;
 
 use crate::assumed;
 use crate::caller;
@@ -146,7 +147,7 @@ fn plans(
         let fits = |machine: &&Machine| machine.nr_cpus() >= suite_row.min_cpus;
         match machines.iter().find(fits) {
             Some(machine) => {
-                let workload = suite_row.on(machine.nr_cpus())?;
+                let workload = suite_row.on(machine.nr_cpus(), Scale::FULL)?;
                 assumed::of_workload(&workload.name, &workload, args.strict)?;
             }
             None => bail!("{} takes {} CPUs, which no machine has", suite_row.name, suite_row.min_cpus),

@@ -142,7 +142,7 @@ fn parse(path: &str, text: &str) -> Result<Vec<Row>> {
         }
         let row = Row { name, workload, metrics, reason, min_cpus, rt_app, place };
         // a mistake shows before anything is run, whichever machines there are
-        row.on(row.min_cpus.max(1))?;
+        row.on(row.min_cpus.max(1), Scale::FULL)?;
         rows.push(row);
     }
     Ok(rows)
@@ -167,22 +167,20 @@ impl Row {
         benchmark(&self.workload)
     }
 
-    /// The workload on a machine of so many CPUs.
+    /// The workload, or this part of it, on a machine of so many CPUs.
     ///
     /// # Errors
     /// A number or the command line is refused.
-    pub(crate) fn on(&self, cpus: usize) -> Result<Workload> {
+    pub(crate) fn on(&self, cpus: usize, scale: Scale) -> Result<Workload> {
         let expand = |text: &str| sized(text, cpus).map_err(|what| anyhow!("{}: {what}", self.place));
         let command_line = expand(&self.workload)?;
         let refused = |error: anyhow::Error| error.context(format!("{}: workload", self.place));
         match &self.rt_app {
-            None => {
-                coreward_workload::parse(&command_line, Scale::FULL).map_err(|error| refused(error.into()))
-            }
+            None => coreward_workload::parse(&command_line, scale).map_err(|error| refused(error.into())),
             Some(text) => {
                 let name = command_line.split_whitespace().nth(1).unwrap_or_default();
-                let mut workload = rt_app::from_text(name, &expand(text)?, Scale::FULL)
-                    .map_err(|error| refused(error.into()))?;
+                let mut workload =
+                    rt_app::from_text(name, &expand(text)?, scale).map_err(|error| refused(error.into()))?;
                 workload.name = command_line;
                 Ok(workload)
             }
@@ -276,8 +274,9 @@ mod tests {
         let rows = rows(None, &[]).unwrap();
         for (name, _) in Machine::presets() {
             let cpus = Machine::load(&name).unwrap().nr_cpus();
-            rows.iter()
-                .for_each(|row| drop(row.on(cpus).unwrap_or_else(|error| panic!("{name}: {error:#}"))));
+            rows.iter().for_each(|row| {
+                drop(row.on(cpus, Scale::FULL).unwrap_or_else(|error| panic!("{name}: {error:#}")))
+            });
         }
         let benchmarks: BTreeSet<_> = rows.iter().map(Row::benchmark).collect();
         for family in [

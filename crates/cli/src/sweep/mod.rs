@@ -11,7 +11,6 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use coreward_workload::Scale;
 
 use crate::caller;
 use crate::cli;
@@ -137,7 +136,7 @@ fn rows(plan: &Plan, points: &[Point], done: &[Done], report: &Report, tables: &
             experiment: Some(&plan.name),
             case: Some(&plan.rows[row].name),
             workload: on.workloads[row].as_ref().map_or("", |workload| &workload.name),
-            scale: Scale::FULL,
+            scale: plan.scale,
         };
         let cell = if side == 0 { None } else { cells.next() };
         let runs = Runs {

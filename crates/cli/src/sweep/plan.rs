@@ -9,7 +9,7 @@ use coreward_input::toml_refusal;
 use coreward_machine::Machine;
 use coreward_metrics::{Better, Metric, Metrics};
 use coreward_policy::Profile;
-use coreward_workload::Workload;
+use coreward_workload::{Scale, Workload};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toml::{Spanned, Value};
@@ -20,6 +20,7 @@ use crate::assumed;
 use crate::experiment::{MAX_RUNS, changed};
 use crate::matrix::suite::{self, Row};
 use crate::policy::Policy;
+use crate::scale;
 use crate::setup::{self, Host};
 use crate::work::Item;
 
@@ -39,6 +40,7 @@ struct RawSweep {
     baseline: Option<Spanned<String>>,
     runs: Option<Spanned<u32>>,
     seed: Option<u64>,
+    scale: Option<Spanned<f64>>,
     metrics: Option<Spanned<Vec<Metric>>>,
     #[serde(default)]
     list: Vec<Spanned<String>>,
@@ -56,6 +58,8 @@ pub(super) struct Plan {
     pub(super) runs: u32,
     /// Of the first run of every setting: run i of all settings has the same chance events.
     pub(super) seed: u64,
+    /// How much of each workload is run.
+    pub(super) scale: Scale,
     /// What the settings change, in the order of the file.
     pub(super) settings: Vec<String>,
     pub(super) machines: Vec<OnMachine>,
@@ -120,6 +124,12 @@ impl Plan {
             }
             runs => runs.as_ref().map_or(DEFAULT_RUNS, |runs| *runs.get_ref()),
         };
+        let scale = match &raw.scale {
+            Some(part) => {
+                scale::parse(&part.get_ref().to_string()).map_err(|what| at(part.span().start, &what))?
+            }
+            None => Scale::FULL,
+        };
         if let Some(profile) = &raw.profile {
             Profile::named(profile.get_ref())
                 .map_err(|what| at(profile.span().start, &format!("profile: {what}")))?;
@@ -162,7 +172,7 @@ impl Plan {
             }
             let cpus = machine.nr_cpus();
             let fits = |row: &Row| cpus >= row.min_cpus;
-            let workloads = rows.iter().map(|row| fits(row).then(|| row.on(cpus)).transpose());
+            let workloads = rows.iter().map(|row| fits(row).then(|| row.on(cpus, scale)).transpose());
             let workloads = workloads.collect::<Result<_>>();
             machines.push(OnMachine {
                 spec: spec.clone(),
@@ -189,6 +199,7 @@ impl Plan {
             baseline: raw.baseline.map(Spanned::into_inner),
             runs,
             seed: raw.seed.unwrap_or(1),
+            scale,
             settings,
             machines,
             rows,
@@ -233,6 +244,7 @@ impl Plan {
             key: address::of(&json!({
                 "host": hosts[machine][side],
                 "workload": rows[machine][row],
+                "scale": scale::text(self.scale),
                 "seed": seed,
             })),
             weight: self.machines[machine].hosts[0].machine.nr_cpus() as u64 + 16,

@@ -2,6 +2,7 @@
 
 use coreward_metrics::stats::{ALPHA, Verdict};
 use coreward_metrics::{Comparison, CpuTime, Metrics, Runs};
+use coreward_workload::Scale;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::plan::{Done, Plan, Point};
 use crate::address;
 use crate::figure::{self, Figure, JudgedFigure};
 use crate::matrix::suite::Row;
+use crate::scale;
 use crate::shell;
 
 /// The report. Serializes as the output of `coreward sweep --json`.
@@ -22,6 +24,9 @@ pub(super) struct Report {
     pub(super) baseline: Option<String>,
     pub(super) runs: u32,
     pub(super) seed: u64,
+    /// The part of each workload that was run, unless it was all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scale: Option<f64>,
     pub(super) summary: Summary,
     /// The best first: by whether a cell is worse beyond noise, then by the mean change.
     pub(super) settings: Vec<Setting>,
@@ -122,6 +127,7 @@ impl Report {
             baseline: plan.baseline.clone(),
             runs: plan.runs,
             seed: plan.seed,
+            scale: (plan.scale != Scale::FULL).then(|| f64::from(plan.scale.0) / f64::from(Scale::FULL.0)),
             summary,
             settings,
             machines: plan.machines.iter().map(|on| on.hosts[0].machine.name.clone()).collect(),
@@ -197,10 +203,13 @@ fn cells(plan: &Plan, first: Point, done: &[Done]) -> Vec<(Cell, Vec<Figure>)> {
 
 /// The command that compares a setting with the baseline.
 fn command(plan: &Plan, machine: &str, workload: &str, setting: &str, profile: &str) -> String {
-    let (runs, seed) = (plan.runs.to_string(), plan.seed.to_string());
+    let (runs, seed, scale) = (plan.runs.to_string(), plan.seed.to_string(), scale::text(plan.scale));
     let mut words = vec!["coreward", "compare", workload, "--machine", machine, "--profile", profile];
     words.extend(plan.baseline.iter().flat_map(|changes| ["--baseline-with", changes]));
     words.extend(["--with", setting, "--seed", &seed, "--runs", &runs]);
+    if plan.scale != Scale::FULL {
+        words.extend(["--scale", &scale]);
+    }
     shell::line(words)
 }
 

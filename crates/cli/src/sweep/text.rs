@@ -25,6 +25,9 @@ pub(super) fn render(report: &Report, all: bool) -> String {
         report.seed.wrapping_add(u64::from(report.runs) - 1),
         summary.points
     );
+    if let Some(part) = report.scale {
+        _ = writeln!(out, "Only {part} of each workload was run, which is no estimate of the whole one.");
+    }
     _ = writeln!(out, "SHA-256 of all results: {}", summary.results_sha256);
     for (number, what) in [
         (summary.worse, "cells worse beyond noise"),
