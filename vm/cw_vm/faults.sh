@@ -188,11 +188,12 @@ at_once() {
 	wait $running
 }
 
-# ask NAME COMMAND...: what the command says, and its status, into /out/NAME. It has half a minute.
+# ask NAME COMMAND...: what the command says, and its status, into /out/NAME. It has half a minute, and as long as
+# ten schedulers took to load: a second one does so beside the load.
 ask() {
 	local name=$1
 	shift
-	timeout -s KILL 30 "$@" >"/out/$name" 2>&1
+	timeout -s KILL $((30 + 10 * loading)) "$@" >"/out/$name" 2>&1
 	echo $? >>"/out/$name"
 }
 

@@ -25,14 +25,17 @@ scx_wait() {
 	done
 }
 
-# scx_start COMMAND...: starts a scheduler and waits until it schedules; $loader is its process, and
-# what it says is appended to /out/loader. Without a command the kernel's scheduler goes on.
+# scx_start COMMAND...: starts a scheduler and waits until it schedules; $loader is its process, $loading
+# how many seconds it took, rounded up, and what it says is appended to /out/loader. Without a command the
+# kernel's scheduler goes on.
 scx_start() {
 	loader=
 	[ $# -gt 0 ] || return 0
+	local begin=$(cut -d. -f1 /proc/uptime)
 	"$@" >>/out/loader 2>&1 &
 	loader=$!
-	scx_wait enabled
+	scx_wait enabled || return 1
+	loading=$(($(cut -d. -f1 /proc/uptime) - begin + 1))
 }
 
 # shadow_start COMMAND...: starts coreward shadow and waits until it watches the kernel's scheduler.

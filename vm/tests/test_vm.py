@@ -2,11 +2,13 @@
 """Tests that need no guest: `python3 -m unittest discover -s vm/tests`."""
 
 import json
+import os
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cw_vm import accel, acpi, benchmarks, devicetree, domains, effects, elf, faults, guest, hardware
-from cw_vm import loading, migrations, observe, packages, rounds, schedulers, sources, stall, x86
-from cw_vm.errors import CannotBuild
+from cw_vm import loading, migrations, observe, packages, qemu, rounds, schedulers, sources, stall, x86
+from cw_vm.errors import CannotBuild, GuestHung
 from cw_vm.initramfs import Archive
 from cw_vm.machine import Cpu, Machine
 from cw_vm.schedulers import Scheduler
@@ -441,6 +443,22 @@ class Schedulers(unittest.TestCase):
                     staller.step()
             finally:
                 process.kill()
+
+    def test_time_without_a_cpu_does_not_count(self) -> None:
+        # two busy processes on one CPU: each waits for half of the time
+        limits = qemu.Limits(boot=0.5, command=60)
+        cpu = str(min(os.sched_getaffinity(0)))
+        spin = ["taskset", "--cpu-list", cpu, "sh", "-c", "while :; do :; done"]
+        with tempfile.TemporaryDirectory() as run, subprocess.Popen(spin) as other:
+            try:
+                before = time.monotonic()
+                process = subprocess.Popen(spin)
+                with self.assertRaisesRegex(GuestHung, "more than 0.5 s to boot"):
+                    qemu._watch(process, Path(run), limits, [], None)
+                self.assertGreater(time.monotonic() - before, 0.8)
+                self.assertGreater(qemu.waited(other.pid), 0.2)
+            finally:
+                other.kill()
 
     @staticmethod
     def state(pid: int, thread: int) -> str:
