@@ -77,8 +77,8 @@ impl<'a> EventFile<'a> {
 
     /// Puts the file in place.
     pub(crate) fn finish(self) -> Result<()> {
-        self.result.context("cannot write the events")?;
-        self.writer.finish().context("cannot finish the events")?.finish()
+        self.result?;
+        self.writer.finish()?.finish()
     }
 
     /// The task and its process.

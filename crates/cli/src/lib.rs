@@ -64,6 +64,7 @@ use coreward_input::Printer;
 
 pub use call::{Answer, call};
 use cli::{Cli, Command};
+use output::Named;
 
 /// Exit status of every failure, as for a wrong command line.
 const FAILURE: u8 = 2;
@@ -73,7 +74,7 @@ const UNMET: u8 = 1;
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
-    let mut out = Printer::new(io::stdout().lock());
+    let mut out = Printer::new(Named::new("to standard output", io::stdout().lock()));
     match parse(env::args_os().collect()).and_then(|command| carry_out(command, &mut out)) {
         Err(error) if is_help(&error) => {
             // a failure of this cannot be reported any more

@@ -5,7 +5,7 @@
 //! runs. Balances are instants on the tracks of CPUs. Two counters of each LLC say how many of its CPUs run a task, and
 //! how many tasks wait there.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use coreward_engine::{Leaving, Trace, Waker};
 use coreward_metrics::perfetto::{
     Flow, Instant, PrevState, TaskRef, Thread, TraceError, TraceWriter, Track, Value,
@@ -95,7 +95,7 @@ impl<'a> TraceFile<'a> {
     /// Puts the trace in place.
     pub(crate) fn finish(self) -> Result<()> {
         self.result?;
-        self.writer.finish().context("cannot finish the trace")?.finish()
+        self.writer.finish()?.finish()
     }
 
     fn record(

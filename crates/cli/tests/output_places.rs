@@ -66,11 +66,38 @@ fn a_device_is_written_as_it_is() {
     assert!(fs::metadata(null).unwrap().file_type().is_char_device());
     assert!(fs::symlink_metadata(null).unwrap().is_symlink());
 
-    let full = dir.join("full").to_str().unwrap().to_owned();
-    let ran = coreward(&[&RUN[..], &["--schedstat", &full]].concat());
-    let message = format!("coreward: cannot write {full}: No space left on device (os error 28)\n");
-    assert_eq!((ran.status, ran.stderr), (2, message));
     assert_eq!(names(&dir), ["full", "null"]);
+}
+
+#[test]
+fn what_cannot_be_written_is_named_once() {
+    let dir = directory("full");
+    let options = [
+        ("--schedstat", "full"),
+        ("--domains", "full"),
+        ("--trace", "full"),
+        ("--ftrace", "full"),
+        ("--perf-data", "full"),
+        ("--html", "full"),
+        ("--output", "full.csv"),
+        ("--output", "full.jsonl"),
+        ("--output", "full.parquet"),
+    ];
+    for (option, name) in options {
+        let full = dir.join(name).to_str().unwrap().to_owned();
+        let _ = symlink("/dev/full", &full);
+        let ran = coreward(&[&RUN[..], &[option, &full]].concat());
+        let message = format!("coreward: cannot write {full}: No space left on device (os error 28)\n");
+        assert_eq!((ran.status, ran.stderr), (2, message), "{option}");
+    }
+    let printed = Command::new(env!("CARGO_BIN_EXE_coreward"))
+        .args(RUN)
+        .stdout(fs::File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    let message = "coreward: cannot write to standard output: No space left on device (os error 28)\n";
+    assert_eq!(String::from_utf8_lossy(&printed.stderr), message);
+    assert_eq!(printed.status.code(), Some(2));
 }
 
 #[test]

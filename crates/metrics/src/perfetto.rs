@@ -44,7 +44,7 @@ const KERNEL_RELEASE: &str = "6.12.0";
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The writer failed.
-    #[error("cannot write the trace: {0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// An event names a CPU that the trace was not opened for.
     #[error("trace event on CPU {cpu}, but the trace has CPUs 0 to {last}", last = .cpus.saturating_sub(1))]

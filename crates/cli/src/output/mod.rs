@@ -118,9 +118,7 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
 /// A file that appears in its place, or takes the place of another, only when it is finished. Until then it has no
 /// name, or, where the file system cannot do that, a temporary one.
 pub(crate) struct OutputFile {
-    /// As the user calls it.
-    target: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<Named<File>>,
     end: End,
 }
 
@@ -140,15 +138,46 @@ impl OutputFile {
             None => (as_it_is(target)?, End::Written),
             Some(place) => beside(place)?,
         };
-        Ok(OutputFile { target: target.to_owned(), file: BufWriter::new(file), end })
+        Ok(OutputFile { file: BufWriter::new(Named::new(target.display().to_string(), file)), end })
     }
 
     /// Puts the finished file in the target's place.
     pub(crate) fn finish(self) -> Result<()> {
-        let OutputFile { target, file, end } = self;
-        let finish =
-            || -> io::Result<()> { end.reach(&file.into_inner().map_err(|error| error.into_error())?) };
-        finish().with_context(|| format!("cannot write {}", target.display()))
+        let file = self.file.into_inner().map_err(|error| error.into_error())?;
+        self.end.reach(&file.writer).map_err(|error| file.named(error))?;
+        Ok(())
+    }
+}
+
+/// A writer whose errors say what cannot be written.
+pub(crate) struct Named<W> {
+    name: String,
+    writer: W,
+}
+
+impl<W> Named<W> {
+    pub(crate) fn new(name: impl Into<String>, writer: W) -> Named<W> {
+        Named { name: name.into(), writer }
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.name))
+    }
+}
+
+impl<W: Write> Write for Named<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes).map_err(|error| self.named(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush().map_err(|error| self.named(error))
+    }
+}
+
+impl<W: Seek> Seek for Named<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.writer.seek(to).map_err(|error| self.named(error))
     }
 }
 
