@@ -1,6 +1,7 @@
 //! What a result is known by: a hash of everything that decides it, so that equal results are found and others never.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -59,7 +60,9 @@ pub(crate) fn of_host(host: &Host) -> Result<String> {
 pub(crate) fn of_row(row: &Row, cpus: usize) -> Result<String> {
     let (workload, rt_app) = row.text(cpus).map_err(anyhow::Error::msg)?;
     let file = |path: PathBuf| -> Result<String> {
-        let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let cannot = || format!("cannot read {}", path.display());
+        let mut bytes = Vec::new();
+        coreward_input::open(&path).with_context(cannot)?.read_to_end(&mut bytes).with_context(cannot)?;
         Ok(sha256(&bytes))
     };
     let files = row.paths().into_iter().map(file).collect::<Result<Vec<_>>>()?;

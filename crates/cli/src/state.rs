@@ -75,8 +75,8 @@ impl<T: Serialize + DeserializeOwned> State<T> {
     /// One of them cannot be read or is no such file, or the state's own cannot be written.
     pub(crate) fn merge(&mut self, others: &[PathBuf]) -> Result<()> {
         for path in others {
-            let mut other =
-                File::open(path).with_context(|| format!("--merge: cannot open {}", path.display()))?;
+            let mut other = coreward_input::open(path)
+                .with_context(|| format!("--merge: cannot open {}", path.display()))?;
             let (found, _) = read::<T>("--merge", self.command, path, &mut other)?;
             let mut new = String::new();
             for (key, result) in found {

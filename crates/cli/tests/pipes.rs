@@ -40,6 +40,22 @@ fn pipes_are_refused() {
     refused(&["run", &format!("rt-app {json}"), "--machine", "1n1l1c1t"], &format!("rt-app: {json}"));
     refused(&["import", &capture], &capture);
     refused(&["sweep", &toml], &format!("cannot read {toml}"));
+    refused(&["sweep", &toml, "--left"], &format!("cannot read {toml}"));
+    refused(&["matrix", "--with", "WA_BIAS", "--suite", &toml], &format!("--suite: cannot read {toml}"));
+    refused(&["validate", "--real", &json, "--machine", "1n1l1c1t"], &format!("--real: {json}"));
+    let sweep = dir.join("sweep.toml");
+    let axes = "name = \"s\"\nmachines = [\"1n1l1c1t\"]\nworkloads = [\"hackbench -g 1 -f 1 -l 1\"]\n\
+                profile = \"linux-6.12\"\n[grid]\nWA_BIAS = [true]\n";
+    fs::write(&sweep, axes).unwrap();
+    let (sweep, state) = (sweep.to_str().unwrap(), dir.join("state"));
+    refused(
+        &["sweep", sweep, "--state", state.to_str().unwrap(), "--merge", &json],
+        &format!("--merge: cannot open {json}"),
+    );
+    let table = pipe("own/features.def");
+    let own = dir.join("own").to_str().unwrap().to_owned();
+    refused(&["run", run, "--machine", "1n1l1c1t", "--policy", &own], &format!("--policy: {table}"));
+    refused(&["policy", "check", &own], &table);
     let recorded = pipe("f.cww");
     refused(&["run", &recorded, "--machine", "1n1l1c1t"], &recorded);
     let online = pipe("tree/devices/system/cpu/online");

@@ -31,6 +31,9 @@ const FIXED: [&str; 3] = ["native.c", "native.h", "profiles.def"];
 /// As the built-in policy is compiled; no start files, which would have variables of their own.
 const FLAGS: [&str; 7] = ["-std=c11", "-O2", "-fPIC", "-shared", "-nostartfiles", "-Wl,-Bsymbolic", "-I."];
 
+/// The largest header or table, many times the size of any built-in one.
+const MAX_FILE_KIB: u64 = 1024;
+
 /// How the library's file name begins.
 const NAME: &str = "policy-";
 
@@ -67,7 +70,8 @@ impl Tree {
         for folder in folders {
             for name in names(&directory.join(folder), folder)? {
                 let path = directory.join(&name);
-                let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+                let text = coreward_input::read_text(&path, MAX_FILE_KIB)
+                    .map_err(|e| format!("{}: {e}", path.display()))?;
                 if FIXED.contains(&name.as_str()) && built_in.get(&name) != Some(&text) {
                     return Err(format!(
                         "{}: it is not this coreward's, and a directory cannot change it (remove it)",
