@@ -151,7 +151,7 @@ pub(crate) enum MachineCommand {
 #[derive(Args)]
 pub(crate) struct MachineSave {
     /// The file
-    #[arg(value_name = "F.toml")]
+    #[arg(value_name = "F.toml", value_parser = machine_path)]
     pub(crate) file: PathBuf,
     /// Take the costs and idle states from a file that coreward calibrate --out wrote on this machine [default: those of
     /// a typical machine, and what sysfs says]
@@ -347,6 +347,15 @@ fn recorded_path(text: &str) -> Result<PathBuf, String> {
     match text.ends_with(recorded::ENDING) && !text.contains(char::is_whitespace) {
         true => Ok(text.into()),
         false => Err(format!("allowed are names that end with {} and have no blanks", recorded::ENDING)),
+    }
+}
+
+/// The name of a machine's file, by which `--machine` knows it.
+fn machine_path(text: &str) -> Result<PathBuf, String> {
+    if text.ends_with(".toml") {
+        Ok(text.into())
+    } else {
+        Err("allowed are names that end with .toml".into())
     }
 }
 
@@ -758,7 +767,7 @@ pub(crate) struct Explain {
 #[derive(Args)]
 pub(crate) struct Calibrate {
     /// Write a machine file: this machine as sysfs shows it, with the costs that were measured [default: none]
-    #[arg(short, long, value_name = "F.toml")]
+    #[arg(short, long, value_name = "F.toml", value_parser = machine_path)]
     pub(crate) out: Option<PathBuf>,
     /// Print JSON [default: text]
     #[arg(long)]

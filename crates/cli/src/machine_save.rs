@@ -21,7 +21,7 @@ pub(crate) fn run(args: &cli::MachineSave, out: &mut dyn Write) -> Result<()> {
         machine.name = name.to_string_lossy().into_owned();
     }
     let mut outputs = Outputs::new(args.calibrated.clone());
-    let mut file = outputs.create("FILE", &args.file)?;
+    let mut file = outputs.create("machine save", &args.file)?;
     file.write_all(machine.to_toml().as_bytes())?;
     file.finish()?;
     writeln!(

@@ -56,3 +56,16 @@ fn stdout_noted(args: &[&str]) -> String {
     );
     ran.stdout
 }
+
+#[test]
+fn only_names_that_a_machine_may_have_are_taken() {
+    for args in [
+        &["machine", "save", "here.json"][..],
+        &["machine", "save", "here"],
+        &["calibrate", "--out", "here.json"],
+    ] {
+        let ran = coreward(args);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(ran.stderr.ends_with(": allowed are names that end with .toml\n"), "{}", ran.stderr);
+    }
+}

@@ -228,6 +228,31 @@ fn new_overwrites_nothing() {
 }
 
 #[test]
+fn new_leaves_no_part_of_a_copy() {
+    let place = Place::new("own_policy_part");
+    fs::create_dir(place.0.join("empty")).unwrap();
+    let before = files(&place.0);
+    for directory in ["empty", "new", "new/below"] {
+        // no file may have more than 8 blocks
+        let ran = Command::new("sh")
+            .args([
+                "-c",
+                "trap '' XFSZ; ulimit -f 8; exec \"$0\" policy new \"$1\"",
+                env!("CARGO_BIN_EXE_coreward"),
+            ])
+            .arg(directory)
+            .current_dir(&place.0)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(said.ends_with(": File too large (os error 27)\n"), "{said}");
+        assert_eq!(files(&place.0), before, "{directory}");
+        assert_eq!(fs::read_dir(place.0.join("empty")).unwrap().count(), 0);
+        assert!(!place.0.join("new").exists());
+    }
+}
+
+#[test]
 fn check_says_what_is_wrong() {
     let place = Place::new("own_policy_check");
     // the rule without its feature bit: its test and the run notice

@@ -52,8 +52,13 @@ pub(crate) fn run(args: &cli::PolicyNew, out: &mut dyn Write) -> Result<()> {
         Err(e) if e.kind() != ErrorKind::NotFound => bail!("cannot read {shown}: {e}"),
         _ => {}
     }
+    let is_new = |path: &&Path| !path.as_os_str().is_empty() && fs::symlink_metadata(path).is_err();
+    let new = directory.ancestors().take_while(is_new).last();
     for (name, text) in files() {
-        write(&directory.join(name), &text)?;
+        if let Err(error) = write(&directory.join(name), &text) {
+            remove(directory, new);
+            return Err(error);
+        }
     }
     writeln!(out, "{shown}: a copy of the policy, with PREV_HOT as an example of a new rule")?;
     writeln!(out, "What to do next is in {shown}/README.md")?;
@@ -64,6 +69,18 @@ fn write(path: &Path, text: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     fs::create_dir_all(path.parent().unwrap_or(path)).with_context(cannot)?;
     fs::write(path, text).with_context(cannot)
+}
+
+/// Leaves no part of a copy: `new` is the uppermost directory that was not there before, and there was nothing else in
+/// `directory`. What cannot be removed stays; that it could not be written is told.
+fn remove(directory: &Path, new: Option<&Path>) {
+    if let Some(new) = new {
+        let _ = fs::remove_dir_all(new);
+        return;
+    }
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
+    }
 }
 
 /// All files of the directory.
