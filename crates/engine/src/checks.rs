@@ -98,8 +98,8 @@ pub(crate) struct Watch {
     bound_at: u64,
     /// For each CPU who waits there.
     crowds: Vec<Vec<Crowd>>,
-    /// For each CPU the misfit task that it runs, and since when.
-    misfits: Vec<Option<(u32, u64)>>,
+    /// For each CPU the misfit task that it runs, which CPU could help it, and since when.
+    misfits: Vec<Option<Misfit>>,
     /// For each task its last wait.
     waits: Vec<Wait>,
     pub(crate) found: Checks,
@@ -119,6 +119,15 @@ impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.6}", self.0 as f64 / 1e9)
     }
+}
+
+/// A task that is too big for its CPU.
+#[derive(Clone, Copy, PartialEq)]
+struct Misfit {
+    task: u32,
+    /// The CPU that balances for the group that has been idle for the longest time.
+    helper: Option<usize>,
+    since: u64,
 }
 
 /// Tasks wait in a queue that may use the same CPUs.
@@ -306,30 +315,28 @@ impl Simulation<'_> {
                 self.watch.misfits[cpu] = None;
                 continue;
             };
-            let since = match self.watch.misfits[cpu] {
-                Some((same, since)) if same == task => since,
-                _ => now,
-            };
-            self.watch.misfits[cpu] = Some((task, since));
             let mask = &self.masks[self.tasks[task as usize].allowed];
             // a CPU whose core is busy may be no faster
             let helps = |other: usize| {
                 contains(mask, other) && self.cpus[other].active_siblings == 0 && self.is_bigger(other, cpu)
             };
-            // one idle CPU of a group balances for all (should_we_balance()), and may be too small itself
+            // the first idle CPU of a group balances for all (should_we_balance()), and may be too small itself
             let balances = |other: usize| {
                 let group = self.group_of(other, cpu, other).map(|group| group.span);
-                let mut idle =
-                    self.idle_cpus().filter(|(cpu, _)| group.is_some_and(|span| contains(&span, *cpu)));
-                idle.all(|(cpu, _)| helps(cpu))
+                let in_group = |cpu: &usize| group.is_some_and(|span| contains(&span, *cpu));
+                let mut idle = self.idle_cpus().map(|(cpu, _)| cpu).filter(in_group).peekable();
+                idle.peek() == Some(&other) && idle.all(helps)
             };
-            let idle = self.idle_cpus().filter(|(other, _)| helps(*other) && balances(*other));
+            let idle = self.idle_cpus().filter(|(other, _)| balances(*other));
             let idlest = idle.min_by_key(|(_, since)| *since);
-            let Some((big, idle_since)) = idlest else {
-                // nobody owes it help until then
-                self.watch.misfits[cpu] = Some((task, now));
-                continue;
+            let helper = idlest.map(|(helper, _)| helper);
+            // nobody owes it help before there is somebody, nor another CPU than the one that began to owe it
+            let since = match self.watch.misfits[cpu] {
+                Some(before) if before.task == task && before.helper == helper => before.since,
+                _ => now,
             };
+            self.watch.misfits[cpu] = Some(Misfit { task, helper, since });
+            let Some((big, idle_since)) = idlest else { continue };
             let cpus = self.balanced_cpus(big);
             let bound = NOTICE_NS + MISFIT_NS * cpus;
             let since = since.max(idle_since).max(self.masks_since);

@@ -153,6 +153,19 @@ fn a_misfit_counts_as_unhelped_only_while_somebody_could_help() {
 }
 
 #[test]
+fn each_cpu_that_balances_for_a_group_has_a_time_of_its_own_to_help_a_misfit() {
+    let machine = "[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"2-3\"\n[capacity]\n\"0-1\" = 300\n";
+    // for every fourth look, CPU 3 is the first idle one
+    let checks = found(machine, &released(1), |sim| {
+        unbalanced(sim);
+        let levels = sim.sys.cpu[3].nr_sd;
+        sim.sys.cpu[2].nr_sd = if sim.watch.looks % 4 == 0 { 0 } else { levels };
+    });
+    assert_eq!(broken(&checks), []);
+    assert!((1..NOTICE_NS).contains(&checks.idle_beside_misfit_ns), "{checks:?}");
+}
+
+#[test]
 fn a_wait_is_judged_by_the_heaviest_queue_during_it() {
     // beside tasks of nice -20, those of nice 19 have a turn in 3 s together; when the heavy ones have ended, the last of
     // the others has still to wait for a turn of each, but in a light queue
