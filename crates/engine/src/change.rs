@@ -199,6 +199,9 @@ impl<'a> Simulation<'a> {
             let domains = &mut self.schedstat[cpu].domains;
             domains.resize_with(domains.len().max(levels), Default::default);
         }
+        // sched_cpu_activate() counts cores of which a second CPU is online
+        let siblings = |cpu: usize| sys.smt_mask[cpu].bits.iter().map(|bits| bits.count_ones()).sum::<u32>();
+        sys.smt_present = u32::from((0..self.cpus.len()).any(|cpu| siblings(cpu) > 1));
         // LLCs have new numbers: tasks are counted for those that they prefer when they run next
         sys.nr_pref_llc.iter_mut().for_each(|tasks| tasks.fill(0));
         for t in &mut self.tasks {

@@ -96,6 +96,19 @@ fn domains_are_those_of_the_cpus_that_are_left() {
     assert!(!reach(&changed(&setup, &["100ms offline 2-3"])));
 }
 
+/// Without siblings, sched_smt_present is off, and nobody searches for idle cores.
+#[test]
+fn idle_cores_are_searched_for_while_some_core_has_siblings() {
+    let setup = Setup::new("4c2t", hackbench("-g 4 -l 50"));
+    let idle_cores = |changes: &[&str]| -> u64 {
+        let found = changed(&setup, changes);
+        found.outcome.reasons().filter(|(reason, _)| reason.text == "idle core").map(|(_, n)| n).sum()
+    };
+    assert!(idle_cores(&[]) > 0);
+    assert!(idle_cores(&["0ms offline 4-6"]) > 0);
+    assert_eq!(idle_cores(&["0ms offline 4-7"]), 0);
+}
+
 #[test]
 fn changes_after_the_end_are_counted() {
     let setup = Setup::new("2c", spinners(2, 10 * MS));
