@@ -210,7 +210,8 @@ impl Simulation<'_> {
                 let may = |cpu: usize| contains(mask, cpu) && self.sys.cpu[cpu].capacity_orig >= capacity;
                 let idlest = self.idle_cpus().filter(|(cpu, _)| may(*cpu)).min_by_key(|(_, since)| *since);
                 let Some((cpu, idle_since)) = idlest else { continue };
-                if !self.is_overloaded(cpu, on) {
+                let balances = self.idle_beside(cpu, on).next().unwrap_or(cpu);
+                if !self.is_overloaded(balances, on) {
                     *since = now;
                 }
                 let cpus = self.balanced_cpus(cpu);
@@ -256,6 +257,14 @@ impl Simulation<'_> {
         let domain = domains.find(|domain| contains(&domain.span, other))?;
         let groups = domain.first_group as usize..(domain.first_group + domain.nr_groups) as usize;
         self.sys.group[groups].iter().find(|group| contains(&group.span, cpu))
+    }
+
+    /// The idle CPUs of the group of `cpu` in its lowest domain that also has `other`. The first of them balances for all
+    /// (should_we_balance()), and sees the groups of its own domains.
+    fn idle_beside(&self, cpu: usize, other: usize) -> impl Iterator<Item = usize> + '_ {
+        let group = self.group_of(cpu, other, cpu).map(|group| group.span);
+        let beside = move |cpu: &usize| group.is_some_and(|span| contains(&span, *cpu));
+        self.idle_cpus().map(|(cpu, _)| cpu).filter(beside)
     }
 
     /// Is `big` bigger than the group of `cpu`, as it sees that when it balances (capacity_greater(), and before it
@@ -320,11 +329,9 @@ impl Simulation<'_> {
             let helps = |other: usize| {
                 contains(mask, other) && self.cpus[other].active_siblings == 0 && self.is_bigger(other, cpu)
             };
-            // the first idle CPU of a group balances for all (should_we_balance()), and may be too small itself
+            // the one that balances for a group may be too small itself
             let balances = |other: usize| {
-                let group = self.group_of(other, cpu, other).map(|group| group.span);
-                let in_group = |cpu: &usize| group.is_some_and(|span| contains(&span, *cpu));
-                let mut idle = self.idle_cpus().map(|(cpu, _)| cpu).filter(in_group).peekable();
+                let mut idle = self.idle_beside(other, cpu).peekable();
                 idle.peek() == Some(&other) && idle.all(helps)
             };
             let idle = self.idle_cpus().filter(|(other, _)| balances(*other));

@@ -140,6 +140,17 @@ fn a_group_with_a_free_cpu_or_with_time_to_spare_is_not_overloaded() {
 }
 
 #[test]
+fn a_group_is_overloaded_if_that_is_seen_by_the_cpu_that_balances() {
+    // to CPU 2, CPU 1 is a group; CPU 0, which balances for both, sees a group of CPUs 1 and 2
+    let machine = "shape = \"3n1l1c1t\"\ndistances = [[10, 31, 20], [31, 10, 21], [20, 21, 10]]\n";
+    at_start(machine, |sim| {
+        (sim.sys.cpu[1].nr_running, sim.sys.cpu[1].avg.util_avg) = (2, 1000);
+        assert_eq!(sim.idle_beside(2, 1).next(), Some(0));
+        assert!(sim.is_overloaded(2, 1) && !sim.is_overloaded(0, 1));
+    });
+}
+
+#[test]
 fn a_misfit_counts_as_unhelped_only_while_somebody_could_help() {
     let machine = "[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"2-3\"\n[capacity]\n\"0-1\" = 300\n";
     // for every fourth look, the cores of the big CPUs are busy
