@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use coreward_policy::{CpuMask, Feature, Group, Tunable};
+use coreward_policy::{CpuMask, Feature, Group, Tunable, util_est};
 
 use crate::affinity::{contains, is_subset};
 use crate::cpu::Cpu;
@@ -140,6 +140,8 @@ struct Crowd {
     since: u64,
     /// ...for which this is the evidence, see [`Timeline::emptied`](crate::timeline::Timeline::emptied).
     emptied: u64,
+    /// The CPU that balances for the idle ones that could help.
+    balances: Option<usize>,
 }
 
 /// A task waits for a CPU.
@@ -204,14 +206,17 @@ impl Simulation<'_> {
         for on in 0..self.cpus.len() {
             let mut crowds = self.crowds(on, now);
             let capacity = self.sys.cpu[on].capacity_orig;
-            for Crowd { allowed, task, since, .. } in &mut crowds {
+            for Crowd { allowed, task, since, balances, .. } in &mut crowds {
                 // misfits apart, a bigger CPU's task need not come to a smaller one: it may not fit there
                 let mask = &self.masks[*allowed];
                 let may = |cpu: usize| contains(mask, cpu) && self.sys.cpu[cpu].capacity_orig >= capacity;
                 let idlest = self.idle_cpus().filter(|(cpu, _)| may(*cpu)).min_by_key(|(_, since)| *since);
                 let Some((cpu, idle_since)) = idlest else { continue };
-                let balances = self.idle_beside(cpu, on).next().unwrap_or(cpu);
-                if !self.is_overloaded(balances, on) {
+                // each CPU that balances has an interval and failed attempts of its own
+                let before = std::mem::replace(balances, self.idle_beside(cpu, on).next());
+                let from = balances.unwrap_or(cpu);
+                if before != *balances || !self.is_overloaded(from, on) || self.exceeds_spare(*task, from, on)
+                {
                     *since = now;
                 }
                 let cpus = self.balanced_cpus(cpu);
@@ -298,6 +303,22 @@ impl Simulation<'_> {
         tasks > cpus && util * 117 > capacity * 100
     }
 
+    /// Is the task, which waits on `cpu`, too big for what the group of `from` has to spare? Before 6.8, it is then left
+    /// where it is, however often balancing fails (detach_tasks()).
+    fn exceeds_spare(&self, task: u32, from: usize, cpu: usize) -> bool {
+        let Some(group) = self.group_of(from, cpu, from).filter(|_| !self.feature(Feature::LB_UTIL_RELAX))
+        else {
+            return false;
+        };
+        let of_group = (0..self.cpus.len()).filter(|cpu| contains(&group.span, *cpu));
+        let spare = |cpu: usize| {
+            let rq = &self.sys.cpu[cpu];
+            i64::from(rq.capacity_orig) - rq.avg.util_avg.max(util_est(&rq.avg).into()) as i64
+        };
+        let avg = &self.tasks[task as usize].policy.avg;
+        avg.util_avg.max(util_est(avg).into()) as i64 > of_group.map(spare).sum()
+    }
+
     /// Who waits on a CPU, one task for each mask of allowed CPUs, and since when tasks have waited there all the time.
     fn crowds(&mut self, cpu: usize, now: u64) -> Vec<Crowd> {
         let before = std::mem::take(&mut self.watch.crowds[cpu]);
@@ -311,7 +332,8 @@ impl Simulation<'_> {
             if waits && crowds.iter().all(|crowd| crowd.allowed != allowed) {
                 let same = before.iter().find(|crowd| crowd.allowed == allowed && crowd.emptied == emptied);
                 let since = same.map_or(now, |crowd| crowd.since);
-                crowds.push(Crowd { allowed, task, since, emptied });
+                let balances = same.and_then(|crowd| crowd.balances);
+                crowds.push(Crowd { allowed, task, since, emptied, balances });
             }
         }
         crowds

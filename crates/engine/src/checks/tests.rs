@@ -164,6 +164,33 @@ fn a_misfit_counts_as_unhelped_only_while_somebody_could_help() {
 }
 
 #[test]
+fn each_cpu_that_balances_for_a_group_has_a_time_of_its_own_to_pull() {
+    let checks = |looks| {
+        found("[[llc]]\ncpus = \"0-0\"\n[[llc]]\ncpus = \"1-2\"\n", &released(4), |sim| {
+            unbalanced(sim);
+            // for every so many looks, CPU 2 is the first idle one
+            let levels = sim.sys.cpu[2].nr_sd;
+            sim.sys.cpu[1].nr_sd = if sim.watch.looks % looks == 0 { 0 } else { levels };
+        })
+    };
+    assert_eq!(broken(&checks(u32::MAX)), [Invariant::WorkConserving]);
+    assert_eq!(broken(&checks(8)), []);
+}
+
+#[test]
+fn before_6_8_a_task_may_be_too_big_for_what_a_group_has_to_spare() {
+    at_start("2c", |sim| {
+        sim.tasks[0].policy.avg.util_avg = 600;
+        sim.sys.cpu[1].avg.util_avg = 500;
+        assert!(!sim.exceeds_spare(0, 1, 0));
+        sim.sys.features = feature_words(PolicySettings::new(Profile::named("linux-6.6").unwrap()).features);
+        assert!(sim.exceeds_spare(0, 1, 0));
+        sim.sys.cpu[1].avg.util_avg = 400;
+        assert!(!sim.exceeds_spare(0, 1, 0));
+    });
+}
+
+#[test]
 fn each_cpu_that_balances_for_a_group_has_a_time_of_its_own_to_help_a_misfit() {
     let machine = "[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"2-3\"\n[capacity]\n\"0-1\" = 300\n";
     // for every fourth look, CPU 3 is the first idle one
