@@ -297,7 +297,8 @@ impl Simulation<'_> {
         {
             tasks += rq.nr_running;
             cpus += 1;
-            util += rq.avg.util_avg;
+            // what came with tasks from elsewhere does not count beyond the capacity (cpu_util_cfs())
+            util += rq.avg.util_avg.min(rq.capacity_orig.into());
             capacity += u64::from(rq.capacity_orig);
         }
         tasks > cpus && util * 117 > capacity * 100

@@ -137,6 +137,7 @@ fn a_group_with_a_free_cpu_or_with_time_to_spare_is_not_overloaded() {
     assert_eq!(overloaded([2, 1], [1000, 1000]), (true, true));
     assert_eq!(overloaded([2, 1], [1000, 100]), (true, false));
     assert_eq!(overloaded([2, 1], [100, 100]), (false, false));
+    assert_eq!(overloaded([2, 1], [3000, 100]), (true, false));
 }
 
 #[test]
