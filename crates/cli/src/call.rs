@@ -1,6 +1,8 @@
 //! Commands as functions, for programs that link this library: the Python package.
 
 use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +12,7 @@ use coreward_tables::Memory;
 
 use crate::caller;
 use crate::cli::Command;
+use crate::output::{OutputFile, Outputs};
 use crate::unmet::Unmet;
 
 /// What a command answered.
@@ -50,6 +53,44 @@ pub fn call(
         Err(error) => return Err(crate::message(&error)),
     };
     Ok(Answer { output, remarks, unmet, rows })
+}
+
+/// Files that a program writes, as the commands write theirs: none of them is an input or another one, and a file appears, or
+/// takes the place of another, as a whole.
+pub struct Files {
+    outputs: Outputs,
+    files: Vec<OutputFile>,
+}
+
+impl Files {
+    /// None of the files will be one of these.
+    pub fn new(inputs: Vec<PathBuf>) -> Files {
+        Files { outputs: Outputs::new(inputs), files: Vec::new() }
+    }
+
+    /// Opens a file that an option names, so that one that cannot be written is found before any work is done.
+    ///
+    /// # Errors
+    /// It cannot be written, or is an input or another file, as one line.
+    pub fn open(&mut self, option: String, target: &Path) -> Result<(), String> {
+        let opened = caller::program(Arc::default(), false, || self.outputs.create(option, target)).0;
+        self.files.push(opened.map_err(|error| crate::message(&error))?);
+        Ok(())
+    }
+
+    /// Writes the files, in the order in which they were opened.
+    ///
+    /// # Errors
+    /// One cannot be written, as one line.
+    pub fn finish(self, texts: &[String]) -> Result<(), String> {
+        let write = |(mut file, text): (OutputFile, &String)| -> anyhow::Result<()> {
+            file.write_all(text.as_bytes())?;
+            file.finish()
+        };
+        let mut files = self.files.into_iter().zip(texts);
+        let written = caller::program(Arc::default(), false, || files.try_for_each(write)).0;
+        written.map_err(|error| crate::message(&error))
+    }
 }
 
 /// Some commands are no functions: they replace the process by another, or end it.

@@ -62,7 +62,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use coreward_input::Printer;
 
-pub use call::{Answer, call};
+pub use call::{Answer, Files, call};
 use cli::{Cli, Command};
 use output::Named;
 

@@ -4,6 +4,7 @@ mod arrow;
 mod table;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use coreward_cli::Answer;
+use coreward_input::{printable, read_text};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
@@ -87,11 +89,54 @@ fn wait<T: Send>(
     py.detach(move || (receiver.recv_timeout(time), receiver))
 }
 
+/// Text from a file, with what a terminal could take for a command shown as it is written, but for newlines and tabs.
+#[pyfunction]
+fn shown(text: &str) -> String {
+    text.split_inclusive(['\n', '\t'])
+        .map(|part| match part.strip_suffix(['\n', '\t']) {
+            Some(inner) => format!("{}{}", printable(inner), &part[inner.len()..]),
+            None => printable(part).into_owned(),
+        })
+        .collect()
+}
+
+/// A text file of at most so many KiB, and no pipe or device.
+#[pyfunction]
+fn read(path: PathBuf, max_kib: u64) -> PyResult<String> {
+    read_text(&path, max_kib)
+        .map_err(|error| Error::new_err(format!("cannot read {}: {error}", path.display())))
+}
+
+/// Files that are written as the commands write theirs.
+#[pyclass]
+struct Files(Option<coreward_cli::Files>);
+
+#[pymethods]
+impl Files {
+    #[new]
+    fn new(inputs: Vec<PathBuf>) -> Files {
+        Files(Some(coreward_cli::Files::new(inputs)))
+    }
+
+    fn open(&mut self, option: String, target: PathBuf) -> PyResult<()> {
+        let files = self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("the files are finished"))?;
+        files.open(option, &target).map_err(Error::new_err)
+    }
+
+    fn finish(&mut self, texts: Vec<String>) -> PyResult<()> {
+        let files = self.0.take().ok_or_else(|| PyRuntimeError::new_err("the files are finished"))?;
+        files.finish(&texts).map_err(Error::new_err)
+    }
+}
+
 /// The native part of the package `coreward`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Columns>()?;
+    module.add_class::<Files>()?;
+    module.add_function(wrap_pyfunction!(read, module)?)?;
+    module.add_function(wrap_pyfunction!(shown, module)?)?;
     module.add_function(wrap_pyfunction!(call, module)?)
 }

@@ -209,6 +209,53 @@ def test_the_page_has_every_setting_and_a_plot(found):
     assert page.count("<svg") == 1 and "nan" not in page and "src=" not in page and "href=" not in page
 
 
+def test_outputs_are_written_as_the_commands_write_theirs(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.replace("trials = 12", "trials = 2"))
+    secret, link, null = tmp_path / "secret.json", tmp_path / "link.json", tmp_path / "null.html"
+    secret.touch(0o600)
+    link.symlink_to("secret.json")
+    null.symlink_to("/dev/null")
+    assert command(file, "--json", link, "--html", null, cwd=ROOT)[0] == 0
+    assert secret.stat().st_mode & 0o777 == 0o600 and link.is_symlink() and null.is_char_device()
+    assert json.loads(secret.read_text())["settings"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.json", "null.html", "secret.json", "study.toml"]
+    # refused before anything is run
+    missing = tmp_path / "no" / "t.json"
+    for option, target, why in [
+        ("--json", file, "it is an input"),
+        ("--html", tmp_path, "it is a directory"),
+        ("--json", missing, "No such file or directory (os error 2)"),
+    ]:
+        assert command(file, option, target) == (2, "", f"coreward: {option}: cannot write {target}: {why}\n")
+    assert command(file, "--json", secret, "--html", link) == (2, "", "coreward: --json and --html name the same file\n")
+
+
+def test_a_study_is_a_regular_file_of_bounded_depth(tmp_path):
+    pipe, deep = tmp_path / "pipe.toml", tmp_path / "deep.toml"
+    os.mkfifo(pipe)
+    deep.write_text("a = " + "[" * 100_000)
+    assert command(pipe, timeout=60) == (2, "", f"coreward: cannot read {pipe}: it is not a regular file\n")
+    assert command(deep) == (2, "", f"coreward: {deep}: it is nested too deeply\n")
+
+
+def test_a_name_commands_nobody(tmp_path):
+    from coreward.tune._export import exports
+
+    name = "a\n[Service]\nExecStart=/bin/false\n${f:exec:/bin/false}\x1b]0;x\x07"
+    said = exports(name, "linux-6.12", "NO_TTWU_QUEUE")
+    plain = exports("plain", "linux-6.12", "NO_TTWU_QUEUE")
+    for hostile, harmless in [(said.drop_in, plain.drop_in), (said.tuned, plain.tuned), (said.script, plain.script)]:
+        assert len(hostile.splitlines()) == len(harmless.splitlines())
+        assert "\x1b" not in hostile and "${f:" not in hostile
+    # nor in the text that a terminal shows
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.replace("trials = 12", "trials = 2").replace('name = "', 'name = "\\u001b]0;x\\u0007\\u202e', 1))
+    status, out, errors = command(file, cwd=ROOT)
+    assert (status, errors) == (0, "")
+    assert "\\u{1b}]0;x\\u{7}\\u{202e}" in out and not set(out) & {"\x1b", "\x07", "\u202e"}
+
+
 @pytest.fixture
 def exported():
     """A setting with each kind of change."""
@@ -327,7 +374,7 @@ def test_bad_input_is_refused_in_one_line(change, message, tmp_path):
 
 
 def test_a_missing_file_or_library_is_said_in_one_line(tmp_path):
-    assert command(tmp_path / "none.toml") == (2, "", f"coreward: cannot read {tmp_path / 'none.toml'}: No such file or directory\n")
+    assert command(tmp_path / "none.toml") == (2, "", f"coreward: cannot read {tmp_path / 'none.toml'}: No such file or directory (os error 2)\n")
     hidden = tmp_path / "optuna.py"
     hidden.write_text("raise ModuleNotFoundError('No module named optuna', name='optuna')")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -3,6 +3,7 @@
 
 mod leftovers;
 
+use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,7 +24,7 @@ const OWN_FILES: &str = "/proc/self/fd";
 pub(crate) struct Outputs {
     inputs: Vec<PathBuf>,
     /// The option and the place of each output that is a file.
-    taken: Vec<(&'static str, Place)>,
+    taken: Vec<(Cow<'static, str>, Place)>,
 }
 
 impl Outputs {
@@ -36,7 +37,12 @@ impl Outputs {
     ///
     /// # Errors
     /// It cannot be written, or is an input, or another option names it too.
-    pub(crate) fn create(&mut self, option: &'static str, target: &Path) -> Result<OutputFile> {
+    pub(crate) fn create(
+        &mut self,
+        option: impl Into<Cow<'static, str>>,
+        target: &Path,
+    ) -> Result<OutputFile> {
+        let option = option.into();
         let cannot = || format!("{option}: cannot write {}", target.display());
         let place = Place::of(target).with_context(cannot)?;
         if let Some(place) = &place {

@@ -21,6 +21,34 @@ def call(
         Error: what the command line would have said on standard error.
     """
 
+def shown(text: str) -> str:
+    """Text from a file, with what a terminal could take for a command escaped, but for newlines and tabs."""
+
+def read(path: str | os.PathLike[str], max_kib: int) -> str:
+    """A text file of at most so many KiB, and no pipe or device.
+
+    Raises:
+        Error: it cannot be read.
+    """
+
+class Files:
+    """Files that are written as the commands write theirs: as a whole, and none of them an input or another one."""
+
+    def __init__(self, inputs: Sequence[str | os.PathLike[str]]) -> None: ...
+    def open(self, option: str, target: str | os.PathLike[str]) -> None:
+        """Opens a file that an option names, so that one that cannot be written is found before any work is done.
+
+        Raises:
+            Error: it cannot be written, or is an input or another file.
+        """
+
+    def finish(self, texts: Sequence[str]) -> None:
+        """Writes the files, in the order in which they were opened.
+
+        Raises:
+            Error: one cannot be written.
+        """
+
 class Columns:
     """Columns of equal length, in the layout of Apache Arrow."""
 

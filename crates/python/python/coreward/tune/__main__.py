@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 
-from .. import Error
+from .._native import Error, Files, shown
 
 
 def main() -> int:
@@ -29,40 +27,27 @@ def main() -> int:
     except ModuleNotFoundError as error:
         return _refuse(f"tune needs the Python package {error.name}: pip install 'coreward[tune]'")
     try:
+        files = Files([file for file in (args.file, args.state) if file])
+        forms = [("--json", args.json, lambda: found.json), ("--html", args.html, lambda: found.html())]
+        wanted = [(option, file, form) for option, file, form in forms if file]
+        for option, file, _ in wanted:
+            files.open(option, file)
         found = tune(args.file, state=args.state, jobs=args.jobs)
-        if args.json:
-            _write(args.json, found.json)
-        if args.html:
-            _write(args.html, found.html())
+        files.finish([form() for _, _, form in wanted])
         if args.export:
             for number in range(1, 1 + len(found.settings)):
                 found.exports(number).write(args.export / str(number))
     except Error as error:
         return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"cannot write {error.filename}: {error.strerror}")
     except KeyboardInterrupt:
         return 130
-    sys.stdout.write(str(found))
+    sys.stdout.write(shown(str(found)))
     return 0
 
 
 def _refuse(what: str) -> int:
-    sys.stderr.write(f"coreward: {what}\n")
+    sys.stderr.write(f"coreward: {shown(what)}\n")
     return 2
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes a file as a whole, or leaves what was there."""
-    directory = path.parent
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=directory, prefix=".coreward-", delete=False) as file:
-        file.write(text)
-    try:
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
-    except OSError:
-        os.unlink(file.name)
-        raise
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import Policy, features
+from .. import Error, Policy, features
+from .._native import Files
 
 #: The features that kernels have in sched/features (kernel/sched/features.h of 5.4 to 7.3) and the policy, too.
 _IN_KERNEL = frozenset(
@@ -66,13 +67,27 @@ class Exports:
     not_in_kernel: tuple[str, ...]
 
     def write(self, directory: Path) -> None:
-        """Writes each of them into a directory."""
-        (directory / "coreward.service.d").mkdir(parents=True, exist_ok=True)
-        (directory / "live.options").write_text(self.live + "\n", "utf-8")
-        (directory / "sched.sh").write_text(self.script, "utf-8")
-        (directory / "sched.sh").chmod(0o755)
-        (directory / "tuned.conf").write_text(self.tuned, "utf-8")
-        (directory / "coreward.service.d" / "tune.conf").write_text(self.drop_in, "utf-8")
+        """Writes each of them into a directory.
+
+        Raises:
+            Error: one cannot be written.
+        """
+        script = directory / "sched.sh"
+        forms = {
+            directory / "live.options": self.live + "\n",
+            script: self.script,
+            directory / "tuned.conf": self.tuned,
+            directory / "coreward.service.d" / "tune.conf": self.drop_in,
+        }
+        files = Files([])
+        try:
+            (directory / "coreward.service.d").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Error(f"cannot write {error.filename}: {error.strerror}") from None
+        for file in forms:
+            files.open("--export", file)
+        files.finish(list(forms.values()))
+        script.chmod(0o755)
 
 
 def exports(name: str, profile: str, *changes: str | None) -> Exports:
@@ -101,6 +116,8 @@ def exports(name: str, profile: str, *changes: str | None) -> Exports:
             lines.append(f"tunable {file[1]} {_ns(value)}")
     lines += [f"# no kernel has a file for {what}" for what in missing]
     live = " ".join(words)
+    # in files that root reads, a name must be neither a line of its own nor something to be expanded
+    name = re.sub(r"[^\w .,:;+()/=-]+", " ", name)
     return Exports(
         live=live,
         script=_SCRIPT + "\n".join(lines) + "\n",

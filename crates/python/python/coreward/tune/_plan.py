@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import Error, features
+from .._native import read
 from ._scores import RESULT
 from ._search import Choice, Method, Range
 
@@ -19,6 +20,9 @@ else:
     import tomli as tomllib
 
 SAMPLERS = ("tpe", "nsga2")
+
+#: The largest file of a study.
+MAX_KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,12 @@ def load(file: Path) -> Plan:
     Raises:
         Error: the file cannot be read, or a key in it is unknown, missing, or has a value that is not allowed.
     """
+    text = read(file, MAX_KIB)
     try:
-        return of(tomllib.loads(file.read_text("utf-8")))
-    except OSError as error:
-        raise Error(f"cannot read {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, Error) as error:
+        return of(tomllib.loads(text))
+    except RecursionError:
+        raise Error(f"{file}: it is nested too deeply") from None
+    except (tomllib.TOMLDecodeError, Error) as error:
         raise Error(f"{file}: {error}") from None
 
 
