@@ -2,7 +2,7 @@
 """Would a shorter slice help on this machine?
 
 The machine is what sysfs shows, with typical costs. `python compare_here.py here.toml` measures its costs first, which
-takes ten seconds of a quiet machine, and keeps them in that file.
+takes half a minute of a quiet machine, and keeps them in that file.
 """
 
 import sys

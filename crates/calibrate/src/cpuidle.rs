@@ -1,7 +1,17 @@
-//! Which idle states a CPU enters, as the kernel counts them.
+//! Which idle states a CPU enters, as the kernel counts them, and what leaving them takes.
 
 use std::fs;
 use std::path::Path;
+
+use coreward_machine::{IdleState, Machine};
+
+use crate::sample::Sample;
+
+/// How long CPUs have been idle before they are woken, in us.
+pub(crate) const IDLE_US: [u64; 11] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
+
+/// An idle time belongs to the next state if waking takes that much longer than in the state before.
+const DEEPER: f64 = 1.5;
 
 /// The idle states of a CPU, each with how often it was entered. Empty without cpuidle.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +37,39 @@ impl Usage {
             self.0.iter().zip(&before.0).map(|((name, now), (_, then))| (now.saturating_sub(*then), name));
         entered.max_by_key(|(n, _)| *n).filter(|(n, _)| *n > 0).map(|(_, name)| name.as_str())
     }
+}
+
+/// What waking takes after one of [`IDLE_US`].
+#[derive(Clone, Debug)]
+pub(crate) struct Exit {
+    /// Beyond what waking takes on a busy CPU.
+    pub(crate) exit: Sample,
+    /// The state that the kernel mostly entered, if it counts them.
+    pub(crate) entered: Option<String>,
+}
+
+/// The idle states that the exits after each of [`IDLE_US`] tell apart. The first one polls if the machine's does.
+pub(crate) fn states(exits: &[Exit], machine: &Machine) -> Vec<IdleState> {
+    let polling = machine.idle_states.first().is_some_and(|state| state.polling);
+    let mut states: Vec<IdleState> = Vec::new();
+    for (us, Exit { exit, entered }) in IDLE_US.iter().zip(exits) {
+        let last = states.last().map(|state| state.exit_ns as f64);
+        if last.is_some_and(|last| exit.ns < DEEPER * last + 500.0) {
+            continue;
+        }
+        let first = states.is_empty();
+        states.push(IdleState {
+            name: entered.as_ref().map_or(format!("after-{us}us"), |entered| format!("{entered}-after-{us}us")),
+            exit_ns: exit.ns.round() as u64,
+            residency_ns: if first { 0 } else { us * 1000 },
+            polling: first && polling && exit.ns < 500.0,
+            source: format!(
+                "measured: wakeup latency of a CPU idle for {us} us beyond that of a busy one, middle half within {:.0} ns",
+                exit.spread_ns
+            ),
+        });
+    }
+    states
 }
 
 #[cfg(test)]
@@ -55,5 +98,19 @@ mod tests {
         }
         let usage = Usage::read(directory.path());
         assert_eq!(usage.0, [("POLL".to_owned(), 3), ("haltpoll-idle".to_owned(), 9)]);
+    }
+
+    #[test]
+    fn deeper_states_begin_where_waking_takes_longer() {
+        let machine = Machine::load("2c").unwrap();
+        let us = [0.0, 0.1, 0.1, 2.0, 2.1, 2.2, 30.0, 31.0, 33.0, 33.0, 34.0];
+        let entered = |us: f64| (us > 1.0).then(|| "C1".to_owned());
+        let exits =
+            us.map(|us| Exit { exit: Sample { ns: us * 1000.0, spread_ns: 10.0 }, entered: entered(us) });
+        let states = states(&exits, &machine);
+        let names: Vec<_> = states.iter().map(|state| state.name.as_str()).collect();
+        assert_eq!(names, ["after-5us", "C1-after-50us", "C1-after-500us"]);
+        let exits: Vec<_> = states.iter().map(|s| (s.residency_ns, s.exit_ns)).collect();
+        assert_eq!(exits, [(0, 0), (50_000, 2_000), (500_000, 30_000)]);
     }
 }

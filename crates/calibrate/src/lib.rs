@@ -4,7 +4,11 @@
 //! machine ([`coreward_machine::Costs`]). Costs that come together are measured together and told apart by
 //! subtraction, so that nothing is counted twice: a write to a pipe contains a system call, and a wakeup contains the
 //! write that causes it. Every time is the median of many short batches: what else the machine does now and then
-//! does not move it. What cannot be measured here stays what it was.
+//! does not move it. Everything is measured in several passes, of which the median counts, because a machine is not
+//! the same for long: clocks change, and a hypervisor moves its guest's CPUs. The calls go through the C library, as
+//! those of programs do: where the kernel guards its returns against speculation, the way back through the library
+//! costs more than the library's own instructions (48 ns of 164 on Zen 4, Linux 6.18). What cannot be measured here
+//! stays what it was.
 
 mod contended;
 mod cpuidle;
@@ -13,6 +17,7 @@ mod local;
 mod memory;
 mod open;
 mod others;
+mod passes;
 mod process;
 mod refill;
 mod remote;
@@ -25,6 +30,7 @@ use std::time::Duration;
 
 use coreward_engine::{CHANNEL_LINES, RQ_LINES, TASK_LINES};
 use coreward_machine::{Costs, IdleState, Machine};
+use cpuidle::{Exit, IDLE_US};
 use others::Others;
 
 pub use contended::Contended;
@@ -35,16 +41,13 @@ pub use sample::Sample;
 /// Largest buffer that is walked for the latency of memory, in bytes.
 const WALK_BYTES: u64 = 512 << 20;
 
-/// How long CPUs have been idle before they are woken, in us.
-const IDLE_US: [u64; 11] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
-
 /// Data of a message that goes from one CPU to another.
 const DATA_LINES: usize = 2;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// An idle time belongs to the next state if waking takes that much longer than in the state before.
-const DEEPER: f64 = 1.5;
+/// A copy that takes a hundredth of what its lines take alone takes nothing that could be measured.
+const MOST_STREAMS: f64 = 100.0;
 
 /// What is measured while others have a larger share of the CPUs than this is not used.
 const BUSY: f64 = 0.25;
@@ -64,9 +67,10 @@ pub struct Measured {
 
 impl Measured {
     /// A cost whose spread is wider than the cost itself says nothing.
-    fn new(name: &'static str, sample: Sample, how: &'static str) -> Measured {
-        let doubt = (sample.spread_ns > sample.ns).then(|| "the spread is wider than the figure".to_owned());
-        Measured { name, sample, how, doubt }
+    fn doubt_if_wide(self) -> Measured {
+        let wide = self.sample.spread_ns > self.sample.ns;
+        let doubt = self.doubt.or_else(|| wide.then(|| "the spread is wider than the figure".to_owned()));
+        Measured { doubt, ..self }
     }
 }
 
@@ -88,6 +92,8 @@ pub struct Calibration {
     pub refills: Vec<Refill>,
     /// The costs that stay as they were.
     pub open: Vec<Open>,
+    /// What the idle states are told from.
+    exits: Vec<Exit>,
     /// So many costs were judged by how busy the machine was.
     judged: usize,
 }
@@ -108,47 +114,75 @@ pub enum CalibrateError {
     Interrupted,
 }
 
-/// Measures the machine that this runs on, which `machine` describes. `progress` is told what comes next, and whether that
-/// shall come is its answer.
+/// Measures the machine that this runs on, which `machine` describes, in so many passes, of which each takes a few
+/// seconds; at least 1. `progress` is told what comes
+/// next, and whether that shall come is its answer.
 ///
 /// # Errors
 /// The kernel refuses a pipe, a socket, a thread, or a CPU that the process asks for; or `progress` answers no.
 pub fn calibrate(
     machine: &Machine,
+    passes: u32,
     mut progress: impl FnMut(&str) -> bool,
 ) -> Result<Calibration, CalibrateError> {
+    let pass = |n| Calibration::pass(machine, |what| progress(&format!("{what}, pass {n} of {passes}")));
+    let found = (1..=passes).map(pass).collect::<Result<Vec<_>, _>>()?;
+    Ok(Calibration::median(&found, machine))
+}
+
+/// What two threads on one CPU take to yield to each other, the system call included, in ns: what is beyond a
+/// calibration's figures is the cost of something that goes on meanwhile, such as recording.
+///
+/// # Errors
+/// The kernel refuses a thread, or a CPU that the process asks for.
+pub fn switch_ns(machine: &Machine) -> Result<f64, CalibrateError> {
     let cpus = Pairs::of(machine, thread::is_allowed);
-    let mut found = Calibration::default();
-    let nr_cpus = machine.nr_cpus();
-    let mut quiet = Others::since_now();
-    let mut next = |found: &mut Calibration, what: &str| {
-        found.doubt_if_busy(quiet.share(nr_cpus));
-        quiet = Others::since_now();
-        if progress(what) { Ok(()) } else { Err(CalibrateError::Interrupted) }
-    };
-    next(&mut found, "system calls, pipes and sockets")?;
-    thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
-    let calls = found.calls()?;
-    next(&mut found, "switches and wakeups")?;
-    let local = found.local(cpus.first, &calls)?;
-    next(&mut found, "threads and processes")?;
-    found.processes()?;
-    next(&mut found, "the tick")?;
-    found.tick(cpus.first)?;
-    next(&mut found, "caches and memory")?;
-    let near = found.memory(machine, &cpus)?;
-    if let (Some(other), Some(transfer)) = (cpus.other, near) {
-        next(&mut found, "interrupts and idle CPUs")?;
-        found.remote((cpus.first, other), transfer, &calls, &local, machine)?;
-    }
-    next(&mut found, "contended lines and moved working sets")?;
-    found.together(machine, &cpus)?;
-    found.open = open::open(&found, machine);
-    found.doubt_if_busy(quiet.share(nr_cpus));
-    Ok(found)
+    let nothing = Sample { ns: 0.0, spread_ns: 0.0 };
+    let switch = local::context_switch(cpus.first, nothing).map_err(refused("context switches"))?;
+    thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
+    Ok(switch.ns)
 }
 
 impl Calibration {
+    /// Measures everything once; see [`calibrate`]. `progress` likewise.
+    ///
+    /// # Errors
+    /// As those of [`calibrate`].
+    pub fn pass(
+        machine: &Machine,
+        mut progress: impl FnMut(&str) -> bool,
+    ) -> Result<Calibration, CalibrateError> {
+        let cpus = Pairs::of(machine, thread::is_allowed);
+        let mut found = Calibration::default();
+        let nr_cpus = machine.nr_cpus();
+        let mut quiet = Others::since_now();
+        let mut next = |found: &mut Calibration, what: &str| {
+            found.doubt_if_busy(quiet.share(nr_cpus));
+            quiet = Others::since_now();
+            if progress(what) { Ok(()) } else { Err(CalibrateError::Interrupted) }
+        };
+        next(&mut found, "system calls, pipes and sockets")?;
+        thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
+        let calls = found.calls()?;
+        next(&mut found, "switches and wakeups")?;
+        let local = found.local(cpus.first, &calls)?;
+        next(&mut found, "threads and processes")?;
+        found.processes()?;
+        next(&mut found, "the tick")?;
+        found.tick(cpus.first)?;
+        next(&mut found, "caches and memory")?;
+        let near = found.memory(machine, &cpus)?;
+        if let (Some(other), Some(transfer)) = (cpus.other, near) {
+            next(&mut found, "interrupts and idle CPUs")?;
+            found.remote((cpus.first, other), transfer, &calls, &local, machine)?;
+        }
+        next(&mut found, "contended lines and moved working sets")?;
+        found.together(machine, &cpus)?;
+        found.doubt_if_busy(quiet.share(nr_cpus));
+        thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
+        Ok(found)
+    }
+
     /// The machine with what was measured; each figure says how and when. What was measured badly stays as it is, and
     /// says so. The bounds of a cost are as far from its median as the middle half of its batches is wide: if they are
     /// spread as a normal distribution is, four of five batches lie between.
@@ -231,7 +265,7 @@ impl Calibration {
     }
 
     fn cost(&mut self, name: &'static str, sample: Sample, how: &'static str) {
-        self.costs.push(Measured::new(name, sample, how));
+        self.costs.push(Measured { name, sample, how, doubt: None });
     }
 
     /// Others had this share of the CPUs while the last costs were measured.
@@ -239,7 +273,7 @@ impl Calibration {
         let last = self.costs.split_off(self.judged);
         let busy = (others > BUSY)
             .then(|| format!("other programs had {:.0} % of the CPUs meanwhile", others * 100.0));
-        if !self.idle_states.is_empty() {
+        if !self.exits.is_empty() && self.idle_doubt.is_none() {
             self.idle_doubt = busy.clone();
         }
         let doubted = |cost: Measured| Measured { doubt: cost.doubt.or_else(|| busy.clone()), ..cost };
@@ -369,16 +403,11 @@ impl Calibration {
         // the first read of a turn also fetches the pipe itself, which is little for each of a hundred
         let data = reads(to, from)?.without(reads(from, from)?);
         let alone = transfer.map(DATA_LINES as f64);
-        if data.ns > 0.0 {
-            let pct = Sample {
-                ns: 100.0 * alone.ns / data.ns,
-                spread_ns: 100.0 * alone.ns * data.spread_ns / data.ns.powi(2),
-            };
-            self.cost("mlp_pct", pct, "lines of pipe messages from another CPU, against one line at a time");
-        }
+        let pct = streams(data, alone);
+        self.cost("stream_pct", pct, "lines of pipe messages from another CPU, against one line at a time");
         let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
         let busy = busy.map_err(refused("remote wakeups"))?[0];
-        let parallel = data.ns / alone.ns;
+        let parallel = 100.0 / machine.costs.mlp_pct as f64;
         // the lines of the runqueue's and of the pipe's lock alone, the others together, as the simulator moves them
         let lines = (TASK_LINES + RQ_LINES + CHANNEL_LINES - 2) as f64 * parallel + 2.0;
         let send = busy.wake.without(local.wake).without(transfer.map(lines));
@@ -401,17 +430,22 @@ impl Calibration {
             flight,
             "latency of a wakeup on a busy CPU, less all that is known of it",
         );
-        let mut exits = Vec::new();
         for us in IDLE_US {
             let before = cpuidle::Usage::of_cpu(to);
             let slept = [Duration::from_micros(us)];
             let idle = remote::wakeups(from, to, &slept, false).map_err(refused("wakeups of idle CPUs"))?[0];
             let entered = cpuidle::Usage::of_cpu(to).most_since(&before).map(str::to_owned);
-            exits.push((idle.latency.without(busy.latency), entered));
+            self.exits.push(Exit { exit: idle.latency.without(busy.latency), entered });
         }
-        self.idle_states = states(&exits, machine);
         Ok(())
     }
+}
+
+/// How many lines a copy from another CPU has in flight, in percent, if its lines take `data` more than a CPU's own
+/// and would take `alone` one after the other. It spreads as the part of `alone` that the copy takes does.
+fn streams(data: Sample, alone: Sample) -> Sample {
+    let pct = 100.0 * alone.ns / data.ns.max(alone.ns / MOST_STREAMS);
+    Sample { ns: pct, spread_ns: pct * data.spread_ns / alone.ns }
 }
 
 /// Calls that are part of other measurements.
@@ -426,31 +460,6 @@ struct Local {
     /// The whole write that wakes.
     wake: Sample,
     switch: Sample,
-}
-
-/// The idle states that the exits after each of [`IDLE_US`] tell apart, each with the name of the state that the kernel
-/// mostly entered, if it counts them. The first one polls if the machine's does.
-fn states(exits: &[(Sample, Option<String>)], machine: &Machine) -> Vec<IdleState> {
-    let polling = machine.idle_states.first().is_some_and(|state| state.polling);
-    let mut states: Vec<IdleState> = Vec::new();
-    for (us, (exit, entered)) in IDLE_US.iter().zip(exits) {
-        let last = states.last().map(|state| state.exit_ns as f64);
-        if last.is_some_and(|last| exit.ns < DEEPER * last + 500.0) {
-            continue;
-        }
-        let first = states.is_empty();
-        states.push(IdleState {
-            name: entered.as_ref().map_or(format!("after-{us}us"), |entered| format!("{entered}-after-{us}us")),
-            exit_ns: exit.ns.round() as u64,
-            residency_ns: if first { 0 } else { us * 1000 },
-            polling: first && polling && exit.ns < 500.0,
-            source: format!(
-                "measured: wakeup latency of a CPU idle for {us} us beyond that of a busy one, middle half within {:.0} ns",
-                exit.spread_ns
-            ),
-        });
-    }
-    states
 }
 
 /// The CPUs that measurements use.
@@ -495,24 +504,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deeper_states_begin_where_waking_takes_longer() {
-        let machine = Machine::load("2c").unwrap();
-        let us = [0.0, 0.1, 0.1, 2.0, 2.1, 2.2, 30.0, 31.0, 33.0, 33.0, 34.0];
-        let entered = |us: f64| (us > 1.0).then(|| "C1".to_owned());
-        let exits = us.map(|us| (Sample { ns: us * 1000.0, spread_ns: 10.0 }, entered(us)));
-        let states = states(&exits, &machine);
-        let names: Vec<_> = states.iter().map(|state| state.name.as_str()).collect();
-        assert_eq!(names, ["after-5us", "C1-after-50us", "C1-after-500us"]);
-        let exits: Vec<_> = states.iter().map(|s| (s.residency_ns, s.exit_ns)).collect();
-        assert_eq!(exits, [(0, 0), (50_000, 2_000), (500_000, 30_000)]);
-    }
-
-    #[test]
     fn what_is_measured_is_written_with_how() {
         let mut machine = Machine::load("2c").unwrap();
         let sample = Sample { ns: 123.4, spread_ns: 5.0 };
-        let costs = vec![Measured::new("syscall_ns", sample, "getppid()")];
-        Calibration { costs, hz: Some(1000), ..Calibration::default() }.apply(&mut machine, "today");
+        let mut found = Calibration { hz: Some(1000), ..Calibration::default() };
+        found.cost("syscall_ns", sample, "getppid()");
+        found.apply(&mut machine, "today");
         assert_eq!((machine.costs.syscall_ns, machine.hz), (123, 1000));
         let source = &machine.sources["costs.syscall_ns"];
         assert_eq!(source, "measured: getppid(); median 123, middle half within 5; today");
@@ -551,7 +548,7 @@ mod tests {
         found.doubt_if_busy(0.1);
         found.cost("tick_ns", good, "busy");
         found.doubt_if_busy(0.5);
-        found.apply(&mut machine, "today");
+        Calibration::median(&[found], &machine).apply(&mut machine, "today");
         let default = Costs::default();
         assert_eq!(machine.costs, Costs { syscall_ns: 100, ..default.clone() });
         let source = |name: &str| &machine.sources[&format!("costs.{name}")];
@@ -563,6 +560,20 @@ mod tests {
             source("tick_ns").contains("not used: other programs had 50 % of the CPUs meanwhile (median 100")
         );
         assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);
+    }
+
+    #[test]
+    fn a_copy_streams_more_lines_the_less_it_takes() {
+        let sample = |ns, spread_ns| Sample { ns, spread_ns };
+        let alone = sample(200.0, 10.0);
+        assert_eq!(streams(sample(50.0, 20.0), alone), sample(400.0, 40.0));
+        assert_eq!(
+            streams(sample(0.0, 20.0), alone),
+            sample(10_000.0, 1000.0),
+            "nothing that could be measured"
+        );
+        let unknown = streams(sample(50.0, 300.0), alone);
+        assert!(unknown.spread_ns > unknown.ns, "this says nothing");
     }
 
     #[test]

@@ -26,8 +26,8 @@ fn why(name: &str, cpus: usize) -> &'static str {
         "transfer_package_ns" => "no two last-level caches of a node have CPUs that may be used",
         "transfer_remote_ns" | "dram_remote_line_ns" => "no two nodes have CPUs that may be used",
         "dram_line_ns" => "twice the last-level cache is more memory than is taken for this",
-        "mlp_pct" | "ipi_send_ns" | "ipi_deliver_ns" | "ipi_handle_ns" if cpus < 2 => "there is one CPU",
-        "mlp_pct" => "a read of another CPU's data took no longer than one of own data",
+        "stream_pct" | "ipi_send_ns" | "ipi_deliver_ns" | "ipi_handle_ns" if cpus < 2 => "there is one CPU",
+        "mlp_pct" => "it depends on what the software's loads wait for",
         "ipi_handle_ns" | "ipi_deliver_ns" => "the kernel has no membarrier(2)",
         "balance_ns" | "balance_cpu_ns" | "detach_task_ns" => {
             "user space does not see the steps of a load balance"
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(open.len(), Costs::FIELDS.len());
         let why = |name: &str| open.iter().find(|open| open.name == name).unwrap().why;
         assert!(why("jitter_pct").contains("software"));
-        assert_ne!(why("mlp_pct"), why_of_one("mlp_pct"));
+        assert_ne!(why("stream_pct"), why_of_one("stream_pct"));
     }
 
     fn why_of_one(name: &str) -> &'static str {

@@ -57,8 +57,14 @@ pub(crate) fn threads() -> io::Result<Thread> {
     Ok(Thread { create: Sample::of(create), start: Sample::of(start), exit: Sample::of(exit) })
 }
 
-/// `fork()`, in the parent: CPU time. The child ends at once.
+/// `fork()`, in the parent: CPU time. The child ends at once. A fork copies the page tables, also those of memory that
+/// was freed but not given back.
 pub(crate) fn fork() -> io::Result<Sample> {
+    // SAFETY: it may be called at any time
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
     let mut failed = None;
     let sample = Sample::repeat(BATCHES, || {
         let mut ns = 0.0;

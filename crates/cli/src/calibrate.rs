@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
 
 use anyhow::Result;
 use coreward_calibrate::{Calibration, Contended, Refill, Sample, calibrate};
@@ -19,23 +20,27 @@ pub(crate) fn run(args: &cli::Calibrate, out: &mut dyn Write) -> Result<()> {
     let mut outputs = Outputs::new([]);
     let file = args.out.as_deref().map(|path| outputs.create("--out", path)).transpose()?;
     let spinner = if stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let calibration = calibrate(&machine, |what| {
+    let calibration = calibrate(&machine, args.passes, |what| {
         spinner.set_message(what.to_owned());
         spinner.tick();
         caller::go_on().is_ok()
     })?;
     spinner.finish_and_clear();
-    calibration.apply(&mut machine, &conditions());
-    warn(&calibration);
-    // reports name the file
-    if let Some(name) = args.out.as_deref().and_then(|path| path.file_stem()) {
-        machine.name = name.to_string_lossy().into_owned();
-    }
+    apply(&calibration, &mut machine, args.out.as_deref());
     if let Some(mut file) = file {
         file.write_all(machine.to_toml().as_bytes())?;
         file.finish()?;
     }
     if args.json { json(out, &calibration, &machine) } else { text(out, &calibration, &before, &machine) }
+}
+
+/// The machine with what was measured, under the name of the file that it is written to.
+pub(crate) fn apply(found: &Calibration, machine: &mut Machine, file: Option<&Path>) {
+    found.apply(machine, &conditions());
+    warn(found);
+    if let Some(name) = file.and_then(Path::file_stem) {
+        machine.name = name.to_string_lossy().into_owned();
+    }
 }
 
 /// Says what was not measured well enough to be used, on standard error.

@@ -13,7 +13,7 @@ fn what_was_measured_makes_a_machine_that_runs() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("here.toml");
     let file = file.to_str().unwrap();
-    let ran = coreward(&["calibrate", "--json", "--out", file]);
+    let ran = coreward(&["calibrate", "--passes", "2", "--json", "--out", file]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     let unused = json["costs"].as_object().unwrap().iter().filter(|(_, cost)| !cost["not_used"].is_null());

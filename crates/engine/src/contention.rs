@@ -13,8 +13,10 @@ pub(crate) struct Distances {
     place: Vec<[u16; 4]>,
     /// By distance: same CPU, same core, same LLC, same package and node, further.
     transfer_ns: [u64; 5],
-    /// The same for one of many lines that are fetched together, in 1/1024 ns.
+    /// The same for one of several lines that are fetched together, in 1/1024 ns.
     overlapped: [u64; 5],
+    /// The same for one line of a sequential copy, in 1/1024 ns.
+    streamed: [u64; 5],
 }
 
 impl Distances {
@@ -30,6 +32,7 @@ impl Distances {
                 .collect(),
             transfer_ns,
             overlapped: transfer_ns.map(|ns| ns * 1024 * 100 / c.mlp_pct.max(1)),
+            streamed: transfer_ns.map(|ns| ns * 1024 * 100 / c.stream_pct.max(1)),
         }
     }
 
@@ -64,6 +67,12 @@ impl Distances {
         lines * self.overlapped[self.between(from, to) as usize] / 1024
     }
 
+    /// Time to copy `lines` modified lines in a row, which the hardware fetches ahead.
+    #[inline]
+    pub(crate) fn stream(&self, from: usize, to: usize, lines: u64) -> u64 {
+        lines * self.streamed[self.between(from, to) as usize] / 1024
+    }
+
     #[inline]
     pub(crate) fn node(&self, cpu: usize) -> u16 {
         self.place[cpu][3]
@@ -80,9 +89,11 @@ impl Distances {
 /// Turns are granted in the order of events, so that what one CPU will do later
 /// does not delay what another does now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    pub(crate) now: u64,
-    pub(crate) at: u64,
+pub struct Moment {
+    /// Time of the event, in ns.
+    pub now: u64,
+    /// Time of the access, in ns, not before that of the event.
+    pub at: u64,
 }
 
 /// A lock and the line that it lives on. Holders are told apart by CPU.

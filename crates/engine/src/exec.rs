@@ -118,7 +118,7 @@ impl Simulation<'_> {
         let got = ch.lock.acquire(&self.distances, cpu, m, 1);
         // with the lock's line comes the turn, then the others together
         let data_ns = self.distances.fetch(owner, cpu, CHANNEL_LINES - 1)
-            + self.distances.fetch(other as usize, cpu, lines);
+            + self.distances.stream(other as usize, cpu, lines);
         let in_lock = op_ns + copy_ns;
         let stall = got.waited + got.transfer + data_ns;
         ch.lock.release(m.at + stall + Work { work: in_lock, stall: 0 }.duration(rate));

@@ -88,6 +88,7 @@ fn cases() -> Vec<Case> {
         case("dram_line_ns", footprint(1 << 20, 4 << 20), M::refill_time_s, Up, 0, 500),
         case("dram_remote_line_ns", far_memory(), M::refill_time_s, Up, 0, 100),
         case("mlp_pct", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 100, 400),
+        case("stream_pct", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 100, 400),
         case("smt_pct", Setup::free("1c2t", spinners(2, 10 * MS)), M::runtime_s, Down, 100, 150),
         case("context_switch_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
         case("pick_next_ns", messages("2c"), M::runtime_s, Up, 0, 1000),

@@ -65,6 +65,7 @@ fn a_known_run_has_its_known_hash() {
         ("llc_line_ns", 15),
         ("dram_line_ns", 90),
         ("mlp_pct", 400),
+        ("stream_pct", 400),
         ("smt_pct", 120),
         ("context_switch_ns", 800),
         ("pick_next_ns", 160),

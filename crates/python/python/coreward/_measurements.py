@@ -12,16 +12,17 @@ from ._spec import Machine, MachineOf, PathOf, PolicyOf, Workload, WorkloadOf, p
 from ._words import answer, assignments, several
 
 
-def calibrate(out: PathOf | None = None) -> Calibration:
-    """Measures what things cost on this machine, as `coreward calibrate` does. It takes ten seconds and no privilege.
+def calibrate(out: PathOf | None = None, passes: int = 5) -> Calibration:
+    """Measures what things cost on this machine, as `coreward calibrate` does. It takes half a minute and no privilege.
 
     Args:
         out: a file ending in .toml to which this machine is written with the costs that were measured, for `Machine`.
+        passes: how often everything is measured; medians are taken.
 
     Raises:
         Error: the kernel refuses a measurement, or the file cannot be written.
     """
-    return Calibration(answer("calibrate", {"out": out, "json": True}))
+    return Calibration(answer("calibrate", {"out": out, "passes": passes, "json": True}))
 
 
 def validate(
