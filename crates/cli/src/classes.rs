@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_metrics::html::{Page, Tone};
 use coreward_policy::Decision;
 use coreward_workload::recorded::{Figures, Recorded, Watch, class_of_task};
@@ -63,20 +63,20 @@ impl Trace for Watched<'_> {
         self.classes.push((program > 0).then(|| class_of_task(&name)));
     }
 
-    fn waking(&mut self, now: u64, _: usize, _: Waker, pid: i32, _: usize, new: bool) {
+    fn waking(&mut self, when: Moment, _: usize, _: Waker, pid: i32, _: usize, new: bool) {
         if let Some(task) = index(pid).filter(|_| !new) {
-            self.watch.woken(task, now);
+            self.watch.woken(task, when.now);
         }
     }
 
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
 
-    fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
+    fn switch(&mut self, when: Moment, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
         if let Some(task) = index(prev) {
-            self.watch.leaves(task, leaving != Leaving::Preempted, now);
+            self.watch.leaves(task, leaving != Leaving::Preempted, when.now);
         }
         if let Some(task) = index(next) {
-            self.watch.runs(task, cpu, now);
+            self.watch.runs(task, cpu, when.now);
         }
     }
 }
@@ -90,9 +90,9 @@ impl Trace for Both<'_> {
         self.1.fork(now, pid, process, program, base);
     }
 
-    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
-        self.0.waking(now, cpu, waker, pid, target, new);
-        self.1.waking(now, cpu, waker, pid, target, new);
+    fn waking(&mut self, when: Moment, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+        self.0.waking(when, cpu, waker, pid, target, new);
+        self.1.waking(when, cpu, waker, pid, target, new);
     }
 
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize) {
@@ -100,9 +100,9 @@ impl Trace for Both<'_> {
         self.1.migrate(now, cpu, pid, from, to);
     }
 
-    fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
-        self.0.switch(now, cpu, prev, leaving, next);
-        self.1.switch(now, cpu, prev, leaving, next);
+    fn switch(&mut self, when: Moment, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
+        self.0.switch(when, cpu, prev, leaving, next);
+        self.1.switch(when, cpu, prev, leaving, next);
     }
 
     fn decision(&mut self, decision: &Decision) {

@@ -4,7 +4,7 @@
 use std::io;
 
 use anyhow::{Context, Result};
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_trace::{self as trace, Comm, EventWriter, PerfWriter, Place, TextWriter, Written};
 use coreward_workload::{TaskNames, Workload};
 
@@ -108,7 +108,8 @@ impl Trace for EventFile<'_> {
         }
     }
 
-    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+    fn waking(&mut self, when: Moment, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+        let now = when.now;
         let (task, _) = self.task(pid);
         if new && waker.pid != 0 {
             self.write(now, cpu, waker.in_interrupt, &Written::Fork { child: task });
@@ -122,7 +123,8 @@ impl Trace for EventFile<'_> {
         self.write(now, cpu, false, &Written::Migrate { task, from, to });
     }
 
-    fn switch(&mut self, now: u64, cpu: usize, _: i32, leaving: Leaving, next: i32) {
+    fn switch(&mut self, when: Moment, cpu: usize, _: i32, leaving: Leaving, next: i32) {
+        let now = when.now;
         let (task, _) = self.task(next);
         let leaving = match leaving {
             _ if self.current[cpu] == 0 => trace::Leaving::Runnable,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_policy::layout::{WF_EXEC, WF_FORK, WF_SYNC};
 use coreward_policy::{BALANCE_EVENTS, Code, Decision};
 use serde_json::{Value, json};
@@ -46,9 +46,9 @@ impl First<'_> {
 
 impl Trace for First<'_> {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
-    fn waking(&mut self, _: u64, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
+    fn waking(&mut self, _: Moment, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
-    fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
+    fn switch(&mut self, _: Moment, _: usize, _: i32, _: Leaving, _: i32) {}
 
     fn decision(&mut self, d: &Decision) {
         if self.decisions.len() < self.args.first as usize && self.wants(d) {

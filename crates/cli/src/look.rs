@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_metrics::html::{Page, Place, floor_plan, moves_map};
 use coreward_metrics::{Comparison, Metric};
 
@@ -20,11 +20,11 @@ struct Moves(BTreeMap<(usize, usize), u64>);
 
 impl Trace for Moves {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
-    fn waking(&mut self, _: u64, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
+    fn waking(&mut self, _: Moment, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, from: usize, to: usize) {
         *self.0.entry((from, to)).or_default() += 1;
     }
-    fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
+    fn switch(&mut self, _: Moment, _: usize, _: i32, _: Leaving, _: i32) {}
 }
 
 /// The first run of each side of a case once more, drawn.

@@ -6,7 +6,7 @@
 //! how many tasks wait there.
 
 use anyhow::Result;
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_metrics::perfetto::{
     Flow, Instant, PrevState, TaskRef, Thread, TraceError, TraceWriter, Track, Value,
 };
@@ -163,7 +163,8 @@ impl Trace for TraceFile<'_> {
         });
     }
 
-    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+    fn waking(&mut self, when: Moment, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+        let now = when.now;
         if self.task_mut(pid).is_some_and(|task| task.woken.is_none()) {
             let to = [("task", Value::Int(pid.into())), ("cpu", Value::Int(target as i64))];
             self.placed(now, cpu, pid, "no choice of a CPU", &to);
@@ -186,7 +187,8 @@ impl Trace for TraceFile<'_> {
         });
     }
 
-    fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
+    fn switch(&mut self, when: Moment, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
+        let now = when.now;
         let state = match leaving {
             _ if prev == 0 => PrevState::Running,
             Leaving::Preempted => PrevState::Preempted,

@@ -89,6 +89,24 @@ fn the_text_has_both_figures_and_says_what_is_missing() {
     assert_eq!(missing.stderr, "coreward: there is nothing to compare: tbench is not installed\n");
 }
 
+/// What was measured between the rounds is what is simulated, and what the file says.
+#[test]
+fn the_machine_is_calibrated_between_the_rounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("here.toml");
+    let file = file.to_str().unwrap();
+    let script = "echo Time: 0.01";
+    let ran = validate(script, &["--calibrate", file, "--json"]);
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["machine"], "here", "{}", ran.stderr);
+    let again = validate(script, &["--machine", file, "--json"]);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(json["benchmarks"][0]["simulated"]["time_s"], again["benchmarks"][0]["simulated"]["time_s"]);
+    let both = validate(script, &["--calibrate", file, "--machine", "sysfs"]);
+    assert_eq!(both.status, 2);
+    assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
+}
+
 #[test]
 fn a_machine_that_is_not_this_one_and_a_benchmark_that_fails_are_refused() {
     let ran = coreward(&["validate", "--machine", "epyc-9654-2s"]);

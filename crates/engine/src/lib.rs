@@ -54,5 +54,5 @@ pub use group::GroupUse;
 pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};
 pub use skip::Skipped;
-pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, NoTrace, Trace, Waker};
+pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, Moment, NoTrace, Trace, Waker};
 pub use wakeup::{RQ_LINES, TASK_LINES};

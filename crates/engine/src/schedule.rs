@@ -181,7 +181,7 @@ impl Simulation<'_> {
         }
         let pid = |t: Option<u32>| t.map_or(0, |t| self.tasks[t as usize].policy.pid);
         let (prev, next) = (pid(prev), pid(next));
-        self.trace.switch(self.now, cpu, prev, leaving, next);
+        self.trace.switch(self.moment(cpu), cpu, prev, leaving, next);
     }
 
     /// The task that was switched in finds the caches as the others left them. It waits for

@@ -72,6 +72,8 @@ pub(crate) struct Task<'w> {
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
     pub(crate) woken_at: Option<u64>,
+    /// When its waker began to wake it, by the waker's own clock.
+    pub(crate) waking_at: u64,
     /// The CPU that woke it, until it runs: the lines of the task that a waker writes are there.
     pub(crate) woken_by: Option<usize>,
     /// When it last began to wait on a runqueue.
@@ -140,6 +142,7 @@ impl<'w> Task<'w> {
             live_children: 0,
             waits_for_children: false,
             woken_at: None,
+            waking_at: 0,
             woken_by: None,
             queued_at: 0,
             waits_since: 0,

@@ -3,6 +3,8 @@
 
 use coreward_policy::Decision;
 
+pub use crate::contention::Moment;
+
 /// How a task leaves a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
@@ -23,16 +25,18 @@ pub struct Waker {
     pub in_interrupt: bool,
 }
 
-/// Sees the scheduling events of a run. Times are in ns; task 0 is the idle task.
+/// Sees the scheduling events of a run. Times are in ns; task 0 is the idle task. Events come in the order of `now`. A
+/// tracepoint fires `at` the time to which its CPU has got with the kernel's work, which may be after the next event of
+/// another CPU.
 pub trait Trace {
     /// A task was created; `program` and `base` are what [`Op::Spawn`](coreward_workload::Op::Spawn) gives it.
     fn fork(&mut self, now: u64, pid: i32, process: i32, program: u32, base: u32);
     /// A task was woken on `cpu` and will run on `target`; `new` for its first time.
-    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool);
+    fn waking(&mut self, when: Moment, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool);
     /// A task moved between CPUs.
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize);
     /// A CPU switched tasks.
-    fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32);
+    fn switch(&mut self, when: Moment, cpu: usize, prev: i32, leaving: Leaving, next: i32);
     /// The policy placed a task, or looked for tasks to pull. Most observers ignore this.
     fn decision(&mut self, _: &Decision) {}
 }
@@ -42,9 +46,9 @@ pub struct NoTrace;
 
 impl Trace for NoTrace {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
-    fn waking(&mut self, _: u64, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
+    fn waking(&mut self, _: Moment, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
-    fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
+    fn switch(&mut self, _: Moment, _: usize, _: i32, _: Leaving, _: i32) {}
 }
 
 /// A CPU's counters as in `/proc/schedstat`, and what it has learnt about newidle balance. They cover the whole run,

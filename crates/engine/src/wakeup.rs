@@ -1,6 +1,7 @@
 //! Waking tasks: choosing a CPU, queueing the task there, and notifying that CPU.
 
 use crate::affinity::contains;
+use crate::contention::Moment;
 use crate::cpu::Activity;
 use crate::fair::Enqueue;
 use crate::queue::NEVER;
@@ -44,6 +45,7 @@ impl Simulation<'_> {
         self.fetch_lines(self.tasks[task as usize].cpu(), cpu, TASK_LINES);
         let t = &mut self.tasks[task as usize];
         t.woken_at = Some(self.now);
+        t.waking_at = before;
         t.woken_by = Some(cpu);
         if let Some(waker) = self.cpus[cpu].curr.filter(|_| sync) {
             self.sys.note_sync_wakeup(&mut self.tasks[waker as usize].policy, before);
@@ -261,9 +263,10 @@ impl Simulation<'_> {
         self.task_fork(task, cpu);
         let target = self.select_task_rq(task, cpu, cpu, WF_FORK);
         self.set_task_cpu(task, target, cpu);
-        self.trace_waking(task, cpu, target, true);
         let p = &mut self.tasks[task as usize];
         p.woken_at = Some(self.now);
+        p.waking_at = before;
+        self.trace_waking(task, cpu, target, true);
         self.lock_rq(target, cpu);
         self.activate_task(task, target, cpu, Enqueue::New);
         self.wakeup_preempt(task, target, cpu, WF_FORK);
@@ -346,8 +349,9 @@ impl Simulation<'_> {
     fn trace_waking(&mut self, task: u32, cpu: usize, target: usize, new: bool) {
         let curr = self.cpus[cpu].curr.map_or(0, |c| self.tasks[c as usize].policy.pid);
         let waker = Waker { pid: curr, in_interrupt: self.in_interrupt };
-        let pid = self.tasks[task as usize].policy.pid;
-        self.trace.waking(self.now, cpu, waker, pid, target, new);
+        let woken = &self.tasks[task as usize];
+        let when = Moment { now: self.now, at: woken.waking_at };
+        self.trace.waking(when, cpu, waker, woken.policy.pid, target, new);
     }
 
     /// A sleep ends: the timer interrupts the CPU that it was armed on.

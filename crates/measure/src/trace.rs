@@ -171,16 +171,30 @@ impl Tracer {
     /// # Errors
     /// As of [`run`].
     pub fn run(
-        mut self,
+        self,
         words: &[&str],
         distance: impl Fn(usize, usize) -> Distance,
     ) -> Result<Traced, MeasureError> {
+        let (counted, mut events, lost) = self.record(|| run(words));
+        let counted = counted?;
+        events.sort_by_key(|event| event.at);
+        let scheduling = follow(&events, counted.pid, distance);
+        Ok(Traced { counted, scheduling, lost })
+    }
+
+    /// Does something while the tracepoints are recorded, as [`Tracer::run`] does.
+    pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
+        self.record(work).0
+    }
+
+    /// Records while `work` is done; what that returns, the events, and how many were lost.
+    fn record<T>(mut self, work: impl FnOnce() -> T) -> (T, Vec<Event>, u64) {
         let done = AtomicBool::new(false);
         for ring in &mut self.rings {
             // it was opened for this
             _ = ring.sampler.as_counter_mut().enable();
         }
-        let (counted, mut events, lost) = thread::scope(|scope| {
+        thread::scope(|scope| {
             let draining = scope.spawn(|| {
                 let (mut events, mut lost) = (Vec::new(), 0);
                 while !done.load(Ordering::Acquire) {
@@ -190,14 +204,11 @@ impl Tracer {
                 self.drain(&mut events, &mut lost);
                 (events, lost)
             });
-            let counted = run(words);
+            let did = work();
             done.store(true, Ordering::Release);
             let (events, lost) = draining.join().expect("reading buffers does not panic");
-            counted.map(|counted| (counted, events, lost))
-        })?;
-        events.sort_by_key(|event| event.at);
-        let scheduling = follow(&events, counted.pid, distance);
-        Ok(Traced { counted, scheduling, lost })
+            (did, events, lost)
+        })
     }
 
     fn drain(&mut self, events: &mut Vec<Event>, lost: &mut u64) {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::Command;
 
 use anyhow::{Context, Error, Result};
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_machine::Machine;
 use coreward_policy::{Code, Decision, Profile, Tree};
 use coreward_state::Options;
@@ -109,9 +109,9 @@ struct Decisions(Vec<Decision>);
 
 impl Trace for Decisions {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
-    fn waking(&mut self, _: u64, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
+    fn waking(&mut self, _: Moment, _: usize, _: Waker, _: i32, _: usize, _: bool) {}
     fn migrate(&mut self, _: u64, _: usize, _: i32, _: usize, _: usize) {}
-    fn switch(&mut self, _: u64, _: usize, _: i32, _: Leaving, _: i32) {}
+    fn switch(&mut self, _: Moment, _: usize, _: i32, _: Leaving, _: i32) {}
 
     fn decision(&mut self, d: &Decision) {
         self.0.push(*d);

@@ -12,7 +12,10 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use coreward_calibrate::Calibration;
+use coreward_engine::NoTrace;
 use coreward_machine::{HERE, Machine};
+use coreward_measure::Tracer;
 use coreward_metrics::Metric;
 use coreward_policy::Tunable;
 use coreward_workload::{Scale, Workload};
@@ -20,6 +23,7 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use crate::assumed;
+use crate::calibrate;
 use crate::caller;
 use crate::cli;
 use crate::output::{self, Outputs};
@@ -69,18 +73,30 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     let save = open("--save-real", args.save_real.as_ref())?;
     let json_only = args.json.as_deref() == Some(Path::new("-"));
     let json = open("--json", args.json.as_ref().filter(|_| !json_only))?;
+    let calibrated = open("--calibrate", args.calibrate.as_ref())?;
 
     let stored = Stored::read(&args.real, &args.workloads)?;
-    let host = host(args, stored.as_ref())?;
-    let stored = stored.map_or_else(|| measure(args, &lines, &host), Ok)?;
+    let machine = assumed::machine(&args.machine, args.strict).context("--machine")?;
+    let mut host = host(args, machine.clone(), stored.as_ref())?;
+    let mut passes = Vec::new();
+    let stored = stored.map_or_else(|| measure(args, &lines, &host, &mut passes), Ok)?;
+    if let Some(mut file) = calibrated {
+        let mut machine = machine;
+        let found = Calibration::median(&passes, &machine);
+        calibrate::apply(&found, &mut machine, args.calibrate.as_deref());
+        file.write_all(machine.to_toml().as_bytes())?;
+        file.finish()?;
+        host = self::host(args, machine, Some(&stored))?;
+    }
     if let Some(mut file) = save {
         output::json(&mut file, &stored)?;
         return file.finish();
     }
+    let recording = recording(&host, &stored);
     let progress = progress(stored.benchmarks.len() as u64);
     progress.set_message("simulating");
     let pairs = stored.benchmarks.par_iter().map(|ran| {
-        let pair = simulate(&host, ran, stored.rounds);
+        let pair = simulate(&host, &recording, ran, stored.rounds);
         progress.inc(1);
         pair
     });
@@ -106,11 +122,23 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     Unmet::check(&report.unmet())
 }
 
-/// Runs the benchmarks.
-fn measure(args: &cli::Validate, lines: &[&str], host: &Host) -> Result<Stored> {
+/// Runs the benchmarks, and calibrates before each round if that is asked for.
+fn measure(
+    args: &cli::Validate,
+    lines: &[&str],
+    host: &Host,
+    passes: &mut Vec<Calibration>,
+) -> Result<Stored> {
     let mut benchmarks = lines.iter().map(|line| Benchmark::new(line)).collect::<Result<Vec<_>>>()?;
     let progress = progress(benchmarks.len() as u64 * (u64::from(args.rounds) + 1));
-    let mut notes = real::run_all(&mut benchmarks, args.rounds, &host.machine, &progress)?;
+    let calibrate = || {
+        if args.calibrate.is_some() {
+            progress.set_message("calibrating");
+            passes.push(Calibration::pass(&host.machine, |_| caller::go_on().is_ok())?);
+        }
+        Ok(())
+    };
+    let mut notes = real::run_all(&mut benchmarks, args.rounds, &host.machine, &progress, calibrate)?;
     progress.finish_and_clear();
     let ran: Vec<Ran> = benchmarks.iter().filter_map(Benchmark::ran).collect();
     let missing =
@@ -133,17 +161,28 @@ fn measure(args: &cli::Validate, lines: &[&str], host: &Host) -> Result<Stored> 
         profile: host.policy.profile.name().to_owned(),
         task_group_depth: host.task_group_depth,
         rounds: args.rounds,
+        record_ns: record_ns(&host.machine),
         benchmarks: ran,
         notes,
     })
 }
 
+/// What recording adds to a switch of tasks, which is one tracepoint. The least of some tries counts, since other programs
+/// only make them longer. None if the tracepoints cannot be recorded.
+fn record_ns(machine: &Machine) -> Option<f64> {
+    const TRIES: usize = 3;
+    let switch = || coreward_calibrate::switch_ns(machine).ok();
+    let recorded = || Tracer::new(machine.nr_cpus()).ok()?.during(switch);
+    let least = |of: &dyn Fn() -> Option<f64>| {
+        (0..TRIES).map(|_| of()).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min)
+    };
+    Some((least(&recorded)? - least(&switch)?).max(0.0))
+}
+
 /// The machine under the policy of its kernel: this one, or that of which figures were stored.
-fn host(args: &cli::Validate, stored: Option<&Stored>) -> Result<Host> {
+fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Result<Host> {
     // figures that were stored say less of their kernel than a machine file may
-    let described = stored.is_some()
-        && args.machine != HERE
-        && Machine::load(&args.machine).is_ok_and(|machine| machine.kernel.is_some());
+    let described = stored.is_some() && args.machine != HERE && machine.kernel.is_some();
     let stored_profile = stored.filter(|_| !described).map(|stored| stored.profile.as_str());
     let profile = args.profile.as_deref().or(stored_profile);
     let kernel_of = if described { &args.machine } else { HERE };
@@ -155,7 +194,6 @@ fn host(args: &cli::Validate, stored: Option<&Stored>) -> Result<Host> {
     if policy.settings().tunables[Tunable::relax_domain_level as usize] >= 0 {
         bail!("--set: relax_domain_level is a request of cpusets, which validate does not change");
     }
-    let machine = assumed::machine(&args.machine, args.strict).context("--machine")?;
     let (described, here) = (machine.nr_cpus(), Machine::load(HERE)?.nr_cpus());
     if stored.is_none() && described != here {
         bail!("--machine: {} has {described} CPUs, this machine has {here}", args.machine);
@@ -167,12 +205,23 @@ fn host(args: &cli::Validate, stored: Option<&Stored>) -> Result<Host> {
     Ok(host)
 }
 
-/// Simulates a benchmark that ran, as often as it was run.
-fn simulate(host: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
+/// The machine while its tracepoints are recorded: a switch fires one, and so does a wakeup, whose record is taken to be
+/// as long.
+fn recording(host: &Host, stored: &Stored) -> Host {
+    let mut host = host.clone();
+    let ns = stored.record_ns.unwrap_or(0.0).round() as u64;
+    host.machine.costs.context_switch_ns += ns;
+    host.machine.costs.wakeup_ns += ns;
+    host
+}
+
+/// Simulates a benchmark that ran, as often as it was run, and on the machine that records it.
+fn simulate(host: &Host, recording: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
     let workload = workload(&ran.benchmark)?;
     let figures = |seed| -> Result<Figures> {
-        let mut observer = Observer::new(&host.machine);
-        let outcome = host.run(&workload, seed, &mut observer)?;
+        let outcome = host.run(&workload, seed, &mut NoTrace)?;
+        let mut observer = Observer::new(&recording.machine);
+        recording.run(&workload, seed, &mut observer)?;
         let metric = |metric| outcome.metrics.get(metric).unwrap_or(0.0);
         let time_s = metric(Metric::runtime_s);
         let mut figures = Figures::new(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coreward_engine::{Leaving, Trace, Waker};
+use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_machine::Machine;
 use coreward_measure::{Distance, Scheduling};
 use coreward_metrics::stats::percentile;
@@ -96,10 +96,10 @@ impl<'a> Observer<'a> {
 impl Trace for Observer<'_> {
     fn fork(&mut self, _: u64, _: i32, _: i32, _: u32, _: u32) {}
 
-    fn waking(&mut self, now: u64, _: usize, _: Waker, pid: i32, _: usize, new: bool) {
+    fn waking(&mut self, when: Moment, _: usize, _: Waker, pid: i32, _: usize, new: bool) {
         // a new task has a tracepoint of its own, which the recording leaves out
         if !new {
-            self.scheduling.waking(now, pid);
+            self.scheduling.waking(when.at, pid);
         }
     }
 
@@ -107,13 +107,13 @@ impl Trace for Observer<'_> {
         self.scheduling.migrated(distance(self.machine, from, to));
     }
 
-    fn switch(&mut self, now: u64, _: usize, prev: i32, leaving: Leaving, next: i32) {
+    fn switch(&mut self, when: Moment, _: usize, prev: i32, leaving: Leaving, next: i32) {
         // task 0 is the idle task
         if prev != 0 {
-            self.scheduling.stops(now, prev, leaving != Leaving::Preempted);
+            self.scheduling.stops(when.at, prev, leaving != Leaving::Preempted);
         }
         if next != 0 {
-            self.scheduling.starts(now, next);
+            self.scheduling.starts(when.at, next);
         }
     }
 }

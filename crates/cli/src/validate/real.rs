@@ -169,21 +169,25 @@ impl Benchmark {
     }
 }
 
-/// Runs all benchmarks in turn, so that what changes on the machine meets all of them. Remarks about figures that could
-/// not be had are passed back.
+/// Runs all benchmarks in turn, so that what changes on the machine meets all of them, and calls `between` before each
+/// round. Remarks about figures that could not be had are passed back.
 ///
 /// # Errors
-/// A benchmark failed. One that is not installed is left out.
+/// A benchmark failed, or `between`. A benchmark that is not installed is left out.
 pub(super) fn run_all(
     benchmarks: &mut [Benchmark],
     rounds: u32,
     machine: &Machine,
     progress: &ProgressBar,
+    mut between: impl FnMut() -> Result<()>,
 ) -> Result<Vec<String>> {
     // a tracer that could not be opened once cannot be opened later
     let mut refused = None;
     let mut lost = 0;
     for round in 0..=rounds {
+        if round > 0 {
+            between()?;
+        }
         for benchmark in benchmarks.iter_mut().filter(|benchmark| benchmark.missing.is_none()) {
             caller::go_on()?;
             progress.set_message(benchmark.line.clone());

@@ -91,7 +91,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn json(&self, out: &mut dyn Write) -> Result<()> {
-        let Stored { kernel, task_group_depth, rounds, notes, .. } = self.stored;
+        let Stored { kernel, task_group_depth, rounds, record_ns, notes, .. } = self.stored;
         let benchmarks = self.pairs.iter().map(|pair| {
             let mut benchmark = serde_json::to_value(pair)?;
             benchmark["compared"] = serde_json::to_value(pair.compared())?;
@@ -107,6 +107,7 @@ impl<'a> Report<'a> {
                 "changed": self.host.policy.deviations(),
                 "task_group_depth": task_group_depth,
                 "rounds": rounds,
+                "record_ns": record_ns,
                 "benchmarks": benchmarks.collect::<Result<Vec<Value>>>()?,
                 "scores": self.scores,
                 "notes": notes,
@@ -181,8 +182,13 @@ impl<'a> Report<'a> {
         });
         let recorded = self.pairs.iter().any(|pair| pair.real.observed.is_some());
         let recording = recorded.then(|| {
-            "recording, %: how much more CPU time the recorded rounds took, which is part of their latencies and run lengths"
-                .to_owned()
+            let simulated = self.stored.record_ns.map_or(String::new(), |ns| {
+                format!("; the simulated ones take {ns:.0} ns longer for each switch and wakeup")
+            });
+            format!(
+                "recording, %: how much more CPU time the recorded rounds took, which is part of their latencies and run \
+                 lengths{simulated}"
+            )
         });
         std::iter::once(mark.to_owned())
             .chain(self.host.notes.iter().cloned())

@@ -2,7 +2,9 @@
 //! machines whose costs are all zero but those under test, and tiny workloads.
 #![allow(dead_code)] // each test crate uses its part
 
-use coreward_engine::{Change, Leaving, NoTrace, Outcome, Settings, SimError, Simulation, Trace, Waker};
+use coreward_engine::{
+    Change, Leaving, Moment, NoTrace, Outcome, Settings, SimError, Simulation, Trace, Waker,
+};
 use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
@@ -31,15 +33,15 @@ impl Trace for Log {
     fn fork(&mut self, now: u64, pid: i32, process: i32, _: u32, _: u32) {
         self.0.push(Event::Fork { now, pid, process });
     }
-    fn waking(&mut self, now: u64, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
+    fn waking(&mut self, when: Moment, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
         let waker = waker.pid;
-        self.0.push(Event::Waking { now, cpu, waker, pid, target, new });
+        self.0.push(Event::Waking { now: when.now, cpu, waker, pid, target, new });
     }
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize) {
         self.0.push(Event::Migrate { now, cpu, pid, from, to });
     }
-    fn switch(&mut self, now: u64, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
-        self.0.push(Event::Switch { now, cpu, prev, leaving, next });
+    fn switch(&mut self, when: Moment, cpu: usize, prev: i32, leaving: Leaving, next: i32) {
+        self.0.push(Event::Switch { now: when.now, cpu, prev, leaving, next });
     }
     fn decision(&mut self, d: &Decision) {
         self.0.push(Event::Decision(*d));
