@@ -143,6 +143,25 @@ def waited(pid: int) -> float:
     return max(waits) / 1e9
 
 
+class Stopwatch:
+    """The time that a process had: without that in which it had no CPU, and without pauses of this machine, which are
+    steps that last for too long."""
+
+    STEP_SECONDS = 1.0
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._now, self._waited = time.monotonic(), waited(pid)
+        self._had = 0.0
+
+    def step(self) -> float:
+        """Looks again. The time since the beginning, in seconds."""
+        now, without = time.monotonic(), waited(self._pid)
+        self._had += max(0.0, min(now - self._now - (without - self._waited), self.STEP_SECONDS))
+        self._now, self._waited = now, without
+        return self._had
+
+
 def _watch(
     process: "subprocess.Popen[bytes]",
     run: Path,
@@ -151,10 +170,8 @@ def _watch(
     staller: Staller | None,
 ) -> None:
     """Waits until QEMU ends; ends it when time is up."""
-    def now() -> float:
-        return time.monotonic() - waited(process.pid)
-
-    deadline = now() + limits.boot
+    limit = limits.boot
+    had = Stopwatch(process.pid)
     running = False
     while process.poll() is None:
         for follower in followers:
@@ -163,8 +180,9 @@ def _watch(
             staller.step()
         if not running and started(run):
             running = True
-            deadline = now() + limits.command
-        if now() > deadline:
+            limit = limits.command
+            had = Stopwatch(process.pid)
+        if had.step() > limit:
             process.kill()
             process.wait()
             late = f"its command took more than {limits.command:g} s"

@@ -12,6 +12,7 @@ import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -459,6 +460,13 @@ class Schedulers(unittest.TestCase):
                 self.assertGreater(qemu.waited(other.pid), 0.2)
             finally:
                 other.kill()
+
+    def test_a_pause_of_the_machine_does_not_count(self) -> None:
+        with mock.patch("time.monotonic", side_effect=[0, 0.5, 1000.5, 1000.75]):
+            had = qemu.Stopwatch(os.getpid())
+            self.assertAlmostEqual(had.step(), 0.5, delta=0.1)
+            self.assertAlmostEqual(had.step(), 1.5, delta=0.2)
+            self.assertAlmostEqual(had.step(), 1.75, delta=0.3)
 
     @staticmethod
     def state(pid: int, thread: int) -> str:
