@@ -3,9 +3,9 @@
 //! [`calibrate`] measures, on some of the CPUs that the process may use, what the simulator takes for the costs of a
 //! machine ([`coreward_machine::Costs`]). Costs that come together are measured together and told apart by
 //! subtraction, so that nothing is counted twice: a write to a pipe contains a system call, and a wakeup contains the
-//! write that causes it. Every time is the median of many short batches: what else the machine does now and then
-//! does not move it. Everything is measured in several passes, of which the median counts, because a machine is not
-//! the same for long: clocks change, and a hypervisor moves its guest's CPUs. The calls go through the C library, as
+//! write that causes it. Every time is the mean of the middle half of many short batches: what else the machine
+//! does now and then does not move it. Everything is measured in several passes, of which again the middle half counts,
+//! because a machine is not the same for long: clocks change, and a hypervisor moves its guest's CPUs. The calls go through the C library, as
 //! those of programs do: where the kernel guards its returns against speculation, the way back through the library
 //! costs more than the library's own instructions (48 ns of 164 on Zen 4, Linux 6.18). What cannot be measured here
 //! stays what it was.
@@ -127,7 +127,7 @@ pub fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let pass = |n| Calibration::pass(machine, |what| progress(&format!("{what}, pass {n} of {passes}")));
     let found = (1..=passes).map(pass).collect::<Result<Vec<_>, _>>()?;
-    Ok(Calibration::median(&found, machine))
+    Ok(Calibration::of_passes(&found, machine))
 }
 
 /// What two threads on one CPU take to yield to each other, the system call included, in ns: what is beyond a
@@ -184,7 +184,7 @@ impl Calibration {
     }
 
     /// The machine with what was measured; each figure says how and when. What was measured badly stays as it is, and
-    /// says so. The bounds of a cost are as far from its median as the middle half of its batches is wide: if they are
+    /// says so. The bounds of a cost are as far from its mean as the middle half of its batches is wide: if they are
     /// spread as a normal distribution is, four of five batches lie between.
     pub fn apply(&self, machine: &mut Machine, when: &str) {
         for cost in &self.costs {
@@ -194,7 +194,7 @@ impl Calibration {
                 let path = format!("costs.{}", cost.name);
                 let before = machine.source(&path).unwrap_or("given").to_owned();
                 let source = format!(
-                    "{before}; kept, because what was measured is not used: {doubt} (median {ns:.0}, middle half within \
+                    "{before}; kept, because what was measured is not used: {doubt} (mean {ns:.0}, middle half within \
                      {spread:.0}; {when})"
                 );
                 machine.sources.insert(path, source);
@@ -203,7 +203,7 @@ impl Calibration {
             let value = (cost.sample.ns.round() as u64).clamp(field.min, field.max);
             machine.costs.set(cost.name, value).expect("it is in the range of the cost");
             let source = format!(
-                "measured: {}; median {:.0}, middle half within {:.0}; {when}",
+                "measured: {}; mean {:.0}, middle half within {:.0}; {when}",
                 cost.how, cost.sample.ns, cost.sample.spread_ns
             );
             machine.sources.insert(format!("costs.{}", cost.name), source);
@@ -512,7 +512,7 @@ mod tests {
         found.apply(&mut machine, "today");
         assert_eq!((machine.costs.syscall_ns, machine.hz), (123, 1000));
         let source = &machine.sources["costs.syscall_ns"];
-        assert_eq!(source, "measured: getppid(); median 123, middle half within 5; today");
+        assert_eq!(source, "measured: getppid(); mean 123, middle half within 5; today");
         assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);
     }
 
@@ -548,16 +548,16 @@ mod tests {
         found.doubt_if_busy(0.1);
         found.cost("tick_ns", good, "busy");
         found.doubt_if_busy(0.5);
-        Calibration::median(&[found], &machine).apply(&mut machine, "today");
+        Calibration::of_passes(&[found], &machine).apply(&mut machine, "today");
         let default = Costs::default();
         assert_eq!(machine.costs, Costs { syscall_ns: 100, ..default.clone() });
         let source = |name: &str| &machine.sources[&format!("costs.{name}")];
         assert!(source("pick_next_ns").ends_with(
-            "; kept, because what was measured is not used: the spread is wider than the figure (median 0, middle half \
+            "; kept, because what was measured is not used: the spread is wider than the figure (mean 0, middle half \
              within 80; today)"
         ));
         assert!(
-            source("tick_ns").contains("not used: other programs had 50 % of the CPUs meanwhile (median 100")
+            source("tick_ns").contains("not used: other programs had 50 % of the CPUs meanwhile (mean 100")
         );
         assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);
     }

@@ -7,26 +7,26 @@ use crate::sample::Sample;
 use crate::{Calibration, Contended, Measured, Refill, open};
 
 impl Calibration {
-    /// The medians of passes over the same machine, which must not be none. What was measured beside other programs
-    /// in half of the passes or more is doubted, and left out of the median otherwise.
-    pub fn median(passes: &[Calibration], machine: &Machine) -> Calibration {
+    /// What passes over the same machine, which must not be none, have in the middle. What was measured beside other
+    /// programs in half of the passes or more is doubted, and left out otherwise.
+    pub fn of_passes(passes: &[Calibration], machine: &Machine) -> Calibration {
         let mut found = Calibration::default();
         for cost in passes.iter().flat_map(|pass| &pass.costs) {
             if found.costs.iter().all(|known| known.name != cost.name) {
-                found.costs.push(median_cost(cost, passes).doubt_if_wide());
+                found.costs.push(middle_cost(cost, passes).doubt_if_wide());
             }
         }
-        found.hz = middle(passes.iter().filter_map(|pass| pass.hz).collect());
+        found.hz = median(passes.iter().filter_map(|pass| pass.hz).collect());
         let contended = alike(passes, |pass| &pass.contended, |a, b| a.cpus == b.cpus);
-        found.contended = contended.map(median_contended).collect();
+        found.contended = contended.map(middle_contended).collect();
         let refills = alike(passes, |pass| &pass.refills, |a, b| (a.bytes, a.source) == (b.bytes, b.source));
-        found.refills = refills.map(median_refill).collect();
+        found.refills = refills.map(middle_refill).collect();
         // an exit is told from the one before it by its place
         let quiet: Vec<_> = passes.iter().filter(|pass| pass.idle_doubt.is_none()).cloned().collect();
         if 2 * quiet.len() > passes.len() {
-            found.exits = median_exits(&quiet);
+            found.exits = middle_exits(&quiet);
         } else {
-            found.exits = median_exits(passes);
+            found.exits = middle_exits(passes);
             found.idle_doubt = passes.iter().find_map(|pass| pass.idle_doubt.clone());
         }
         found.idle_states = cpuidle::states(&found.exits, machine);
@@ -36,7 +36,7 @@ impl Calibration {
 }
 
 /// One cost over all passes.
-fn median_cost(cost: &Measured, passes: &[Calibration]) -> Measured {
+fn middle_cost(cost: &Measured, passes: &[Calibration]) -> Measured {
     let all: Vec<&Measured> =
         passes.iter().filter_map(|pass| pass.costs.iter().find(|other| other.name == cost.name)).collect();
     let quiet: Vec<&Measured> = all.iter().copied().filter(|cost| cost.doubt.is_none()).collect();
@@ -47,7 +47,7 @@ fn median_cost(cost: &Measured, passes: &[Calibration]) -> Measured {
     Measured { sample: across(used.iter().map(|cost| cost.sample)), doubt, ..cost.clone() }
 }
 
-fn median_contended(same: Vec<&Contended>) -> Contended {
+fn middle_contended(same: Vec<&Contended>) -> Contended {
     Contended {
         cpus: same[0].cpus,
         rmw: across(same.iter().map(|one| one.rmw)),
@@ -55,21 +55,21 @@ fn median_contended(same: Vec<&Contended>) -> Contended {
     }
 }
 
-fn median_refill(same: Vec<&Refill>) -> Refill {
+fn middle_refill(same: Vec<&Refill>) -> Refill {
     Refill { line: across(same.iter().map(|one| one.line)), ..*same[0] }
 }
 
-fn median_exits(passes: &[Calibration]) -> Vec<Exit> {
+fn middle_exits(passes: &[Calibration]) -> Vec<Exit> {
     let most = passes.iter().map(|pass| pass.exits.len()).max().unwrap_or(0);
     let exits = |i: usize| passes.iter().filter_map(move |pass| pass.exits.get(i));
-    let median = |i: usize| Exit {
+    let exit = |i: usize| Exit {
         exit: across(exits(i).map(|exit| exit.exit)),
-        entered: middle(exits(i).filter_map(|exit| exit.entered.clone()).collect()),
+        entered: median(exits(i).filter_map(|exit| exit.entered.clone()).collect()),
     };
-    (0..most).map(median).collect()
+    (0..most).map(exit).collect()
 }
 
-/// The median of the passes. It spreads as the passes do, or as the batches of a pass if that is more.
+/// The middle half of the passes. It spreads as the passes do, or as the batches of a pass if that is more.
 fn across(samples: impl Iterator<Item = Sample>) -> Sample {
     let samples: Vec<Sample> = samples.collect();
     let passes = Sample::of(samples.iter().map(|sample| sample.ns).collect());
@@ -77,7 +77,7 @@ fn across(samples: impl Iterator<Item = Sample>) -> Sample {
     Sample { ns: passes.ns, spread_ns: passes.spread_ns.max(batches.ns) }
 }
 
-fn middle<T: Ord>(mut values: Vec<T>) -> Option<T> {
+fn median<T: Ord>(mut values: Vec<T>) -> Option<T> {
     values.sort_unstable();
     let middle = values.len() / 2;
     values.into_iter().nth(middle)
@@ -110,13 +110,13 @@ mod tests {
         }
     }
 
-    fn median(passes: &[Calibration]) -> Calibration {
-        Calibration::median(passes, &Machine::load("2c").unwrap())
+    fn of_passes(passes: &[Calibration]) -> Calibration {
+        Calibration::of_passes(passes, &Machine::load("2c").unwrap())
     }
 
     #[test]
     fn one_pass_that_was_disturbed_moves_nothing() {
-        let found = median(&[100.0, 104.0, 900.0, 102.0, 98.0].map(|ns| pass(ns, None)));
+        let found = of_passes(&[100.0, 104.0, 900.0, 102.0, 98.0].map(|ns| pass(ns, None)));
         assert_eq!(found.costs[0].sample, Sample { ns: 102.0, spread_ns: 4.0 });
         assert_eq!(found.contended[0].rmw.ns, 102.0);
         assert_eq!(found.idle_states[0].exit_ns, 102);
@@ -126,15 +126,15 @@ mod tests {
     #[test]
     fn busy_passes_are_left_out_unless_they_are_most() {
         let (quiet, busy) = (pass(100.0, None), pass(300.0, Some("others")));
-        let found = median(&[quiet.clone(), busy.clone(), quiet.clone()]);
+        let found = of_passes(&[quiet.clone(), busy.clone(), quiet.clone()]);
         assert_eq!((found.costs[0].sample.ns, &found.costs[0].doubt), (100.0, &None));
-        let found = median(&[quiet, busy.clone(), busy]);
+        let found = of_passes(&[quiet, busy.clone(), busy]);
         assert_eq!(found.costs[0].doubt.as_deref(), Some("others"));
     }
 
     #[test]
     fn passes_that_differ_by_more_than_the_figure_are_no_measurement() {
-        let found = median(&[10.0, 100.0, 9000.0, 30_000.0, 90_000.0].map(|ns| pass(ns, None)));
+        let found = of_passes(&[10.0, 100.0, 9000.0, 30_000.0, 90_000.0].map(|ns| pass(ns, None)));
         assert_eq!(found.costs[0].doubt.as_deref(), Some("the spread is wider than the figure"));
     }
 }

@@ -769,7 +769,7 @@ pub(crate) struct Calibrate {
     /// Write a machine file: this machine as sysfs shows it, with the costs that were measured [default: none]
     #[arg(short, long, value_name = "F.toml", value_parser = machine_path)]
     pub(crate) out: Option<PathBuf>,
-    /// How often everything is measured; medians are taken, since a machine is not equally fast all the time
+    /// How often everything is measured; the middle half counts, since a machine is not equally fast all the time
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1u32..=100))]
     pub(crate) passes: u32,
     /// Print JSON [default: text]
@@ -802,8 +802,8 @@ pub(crate) struct Validate {
     /// How many task groups deep the benchmarks run [default: as this process]
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
-    /// Calibrate this machine before each round instead of taking --machine, and write the medians to a machine file: a
-    /// machine is not equally fast all the time [default: take --machine]
+    /// Calibrate this machine before each round instead of taking --machine, and write the machine file: a machine is not
+    /// equally fast all the time [default: take --machine]
     #[arg(long, value_name = "F.toml", conflicts_with_all = ["machine", "real"])]
     pub(crate) calibrate: Option<PathBuf>,
     /// Only run the benchmarks, and write what they did to a file, for --real [default: also simulate them]

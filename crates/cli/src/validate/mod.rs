@@ -82,7 +82,7 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     let stored = stored.map_or_else(|| measure(args, &lines, &host, &mut passes), Ok)?;
     if let Some(mut file) = calibrated {
         let mut machine = machine;
-        let found = Calibration::median(&passes, &machine);
+        let found = Calibration::of_passes(&passes, &machine);
         calibrate::apply(&found, &mut machine, args.calibrate.as_deref());
         file.write_all(machine.to_toml().as_bytes())?;
         file.finish()?;

@@ -17,7 +17,7 @@ def calibrate(out: PathOf | None = None, passes: int = 5) -> Calibration:
 
     Args:
         out: a file ending in .toml to which this machine is written with the costs that were measured, for `Machine`.
-        passes: how often everything is measured; medians are taken.
+        passes: how often everything is measured; the middle half counts.
 
     Raises:
         Error: the kernel refuses a measurement, or the file cannot be written.
