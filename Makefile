@@ -169,9 +169,9 @@ docs:
 validation:
 	@sh scripts/setup.sh build
 	$(CARGO) build --locked --release -p coreward
-	target/release/coreward calibrate --out target/here.toml --json > target/calibration-1.json
+	target/release/coreward calibrate --json > target/calibration-1.json
+	target/release/coreward validate --calibrate target/here.toml --json=target/validation.json || test $$? = 1
 	target/release/coreward calibrate --json > target/calibration-2.json
-	target/release/coreward validate --machine target/here.toml --json=target/validation.json || test $$? = 1
 	mv target/calibration-1.json target/calibration-2.json target/validation.json docs/results/
 	COREWARD_BLESS=1 $(CARGO) test --locked --release -p coreward --test validation_page
 

@@ -102,8 +102,8 @@ fn benchmarks(validation: &Value) -> String {
             both(benchmark, |f| &f["migrations"], 0),
         );
     }
-    out += "\nWhat tracepoints show, in every second round again. Recording costs CPU time, which is part of the real \
-            latencies and run lengths:\n\n| benchmark | wakeup latency p50, us | p99, us | \
+    out += "\nWhat tracepoints show, in every second round again. Recording costs CPU time, which is part of the \
+            latencies and run lengths, real and simulated:\n\n| benchmark | wakeup latency p50, us | p99, us | \
             run length p50, us | p90, us | recording, % | waited for, % of the real blocking switches |\n\
             |---|---|---|---|---|---|---|\n";
     for benchmark in benchmarks {
@@ -127,8 +127,8 @@ fn benchmarks(validation: &Value) -> String {
 
 fn calibrations(first: &Value, second: &Value) -> String {
     let mut out = String::from(
-        "\n## What a calibration finds, twice\n\nValues are medians, and ± is the range of the middle half. The first one \
-         was used.\n\n| cost | first | second | differ by |\n|---|---|---|---|\n",
+        "\n## What a calibration finds, twice\n\nValues are means of the middle half, and ± is its range. One was made \
+         before the benchmarks and one after them; what was simulated was measured between their rounds.\n\n| cost | first | second | differ by |\n|---|---|---|---|\n",
     );
     let cell = |cost: &Value| {
         let unused = if cost["not_used"].is_string() { ", not used" } else { "" };
