@@ -47,6 +47,8 @@ class Fault:
     """How long, in the guest's seconds: whole, and when it is to be short."""
     count: tuple[int, int] = (0, 0)
     """How many, likewise."""
+    repeated: bool = False
+    """Whether `count` is how often something happens in `seconds`, so that it grows with them."""
     killed: bool = False
     """Whether the loader is killed, so that the kernel's scheduler runs in the end."""
     verdict: Callable[[Files, int], list[str]] = lambda _files, _count: []
@@ -201,6 +203,7 @@ FAULTS = {
         f"{_MIXED}\ntoggle {{seconds}}",
         (120, 10),
         (60, 5),
+        repeated=True,
         verdict=_at_least("toggled", "times a CPU went off or on"),
         controls=(("no CPU goes off", "toggled", "0"),),
     ),
@@ -216,6 +219,7 @@ FAULTS = {
         f"{_MIXED} --affinity 2 --affinity-rand\nscatter {{seconds}}",
         (60, 10),
         (100, 15),
+        repeated=True,
         verdict=_at_least("scattered", "changes of affinity"),
         controls=(("no affinity changes", "scattered", "0"),),
     ),
@@ -288,6 +292,7 @@ FAULTS = {
         f"{_MIXED}\nfreeze {{seconds}}",
         (60, 10),
         (30, 5),
+        repeated=True,
         verdict=_at_least("frozen", "times the load was frozen"),
         controls=(("the load is never frozen", "frozen", "0"),),
     ),
@@ -295,6 +300,7 @@ FAULTS = {
         f"{_MIXED}\npartition {{seconds}}",
         (60, 10),
         (30, 5),
+        repeated=True,
         verdict=_at_least("partitions", "partitions were made"),
         controls=(("there is no partition", "partitions", "0"),),
     ),
@@ -312,6 +318,7 @@ FAULTS = {
         "begin hackbench --process --pipe --groups 1 --loops $(({count} * 30))\nclocks {seconds}",
         (40, 5),
         (60, 8),
+        repeated=True,
         verdict=_at_least("stepped", "steps of the clock"),
         controls=(("the clock is not set", "stepped", "0"),),
     ),
@@ -344,6 +351,7 @@ FAULTS = {
         "'pause {seconds}'",
         (600, 30),
         (60, 3),
+        repeated=True,
         verdict=_all(
             _at_least("toggled", "times a CPU went off or on"),
             _at_least("scattered", "changes of affinity"),
@@ -401,11 +409,17 @@ def _counts(fault: Fault, scheduler: Scheduler) -> bool:
     return scheduler.name == schedulers.COREWARD and not fault.killed
 
 
+def _count(fault: Fault, short: bool, seconds: int | None) -> int:
+    """How many, if the load lasts for so many seconds instead of as long as usual."""
+    usual = fault.count[short]
+    return max(1, usual * seconds // fault.seconds[short]) if fault.repeated and seconds else usual
+
+
 def script(fault: Fault, scheduler: Scheduler, short: bool, seconds: int | None = None) -> str:
     """The guest's script; `seconds`: for how long, if not for as long as usual."""
+    count = _count(fault, short, seconds)
     seconds = seconds or fault.seconds[short]
-    scenario = fault.script.replace("{seconds}", str(seconds))
-    scenario = scenario.replace("{count}", str(fault.count[short]))
+    scenario = fault.script.replace("{seconds}", str(seconds)).replace("{count}", str(count))
     return "\n".join(
         [
             f"{schedulers.PROLOGUE}. /usr/lib/faults.sh",
@@ -467,10 +481,11 @@ def _counted(statistics: str) -> list[str]:
     return [f"of no load it counts {stay}, by CPU"] if sum(stay.values()) > _IDLE_TASKS else []
 
 
-def verdict(name: str, scheduler: Scheduler, files: Files, short: bool) -> list[str]:
-    """What is wrong, from a guest's files."""
+def verdict(name: str, scheduler: Scheduler, files: Files, short: bool, seconds: int | None = None) -> list[str]:
+    """What is wrong, from a guest's files; `seconds`: as for `script()`."""
     fault = FAULTS[name]
-    return list(dict.fromkeys(_common(fault, scheduler, files) + fault.verdict(files, fault.count[short])))
+    count = _count(fault, short, seconds)
+    return list(dict.fromkeys(_common(fault, scheduler, files) + fault.verdict(files, count)))
 
 
 def controls(name: str, files: Files) -> list[tuple[str, Files]]:

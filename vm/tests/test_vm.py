@@ -281,6 +281,15 @@ class Schedulers(unittest.TestCase):
             for what, changed in controls:
                 self.assertNotEqual(faults.verdict(name, self.BPFLAND, changed, False), [], f"{name}: {what}")
 
+    def test_a_shorter_load_is_to_do_less(self) -> None:
+        files = {**self.FILES, "frozen": "10"}
+        wrong = [faults.verdict("freeze", self.BPFLAND, files, False, seconds) for seconds in (20, 22, None)]
+        self.assertEqual(wrong[0], [])
+        self.assertEqual(wrong[1], ["10 times the load was frozen, not 11 at least"])
+        self.assertEqual(wrong[2], ["10 times the load was frozen, not 30 at least"])
+        # how many tasks there are does not depend on the time
+        self.assertIn("storm 1000 5", faults.script(faults.FAULTS["fork-storm"], self.BPFLAND, False, 5))
+
     def test_counts_of_tasks_that_have_ended(self) -> None:
         coreward = Scheduler(schedulers.COREWARD, "coreward-live live", ())
         files = {name: text.replace("bpfland", "coreward") for name, text in self.FILES.items()}
