@@ -25,6 +25,8 @@ const BALANCE_NS: u64 = 10_000_000;
 /// The same for a misfit, for which an attempt is enough. The kernel does not keep to 1 ms for each CPU: attempts that find
 /// nothing double the interval, which begins there, up to 2 ms (`sd->max_interval`).
 const MISFIT_NS: u64 = 2_000_000;
+/// The longest interval of a domain in which no task may move, in ns: `MAX_PINNED_INTERVAL`. It lasts on when one may again.
+const PINNED_NS: u64 = 512_000_000;
 /// The longest wait in a queue of two equal tasks that is not called starvation, in ns.
 const STARVED_NS: u64 = 1_000_000_000;
 /// The longest turn of a task, in ns: `latency_ns` of CFS on 8 CPUs.
@@ -94,8 +96,8 @@ pub(crate) struct Watch {
     /// When the next look is due.
     pub(crate) next_at: u64,
     looks: u32,
-    /// When the last look found a task that is bound to some of the CPUs.
-    bound_at: u64,
+    /// From when on no domain is balanced more rarely because tasks were bound to some of the CPUs.
+    free_at: u64,
     /// For each CPU who waits there.
     crowds: Vec<Vec<Crowd>>,
     /// For each CPU the misfit task that it runs, which CPU could help it, and since when.
@@ -109,7 +111,7 @@ impl Watch {
     pub(crate) fn new(nr_cpus: usize) -> Watch {
         let (crowds, misfits) = (vec![Vec::new(); nr_cpus], vec![None; nr_cpus]);
         let (waits, found) = (Vec::new(), Checks::default());
-        Watch { next_at: START_NS, looks: 0, bound_at: 0, crowds, misfits, waits, found }
+        Watch { next_at: START_NS, looks: 0, free_at: 0, crowds, misfits, waits, found }
     }
 }
 
@@ -168,7 +170,7 @@ impl Simulation<'_> {
     pub(crate) fn check_invariants(&mut self, now: u64) {
         self.watch.next_at = now + LOOK_NS;
         if self.has_bound_tasks() {
-            self.watch.bound_at = now;
+            self.watch.free_at = now + PINNED_NS;
         }
         if self.nr_idle > 0 && self.nr_waiting > 0 {
             self.check_waiting(now);
@@ -224,7 +226,7 @@ impl Simulation<'_> {
                 let since = idle_since.max(*since).max(self.masks_since);
                 let lasted = now - since;
                 self.watch.found.idle_beside_waiting_ns = self.watch.found.idle_beside_waiting_ns.max(lasted);
-                if now - since.max(self.watch.bound_at) > bound {
+                if now.saturating_sub(since.max(self.watch.free_at)) > bound {
                     let pid = self.tasks[*task as usize].policy.pid;
                     self.violated(Invariant::WorkConserving, now, || {
                         format!(
@@ -372,7 +374,7 @@ impl Simulation<'_> {
             let since = since.max(idle_since).max(self.masks_since);
             let lasted = now - since;
             self.watch.found.idle_beside_misfit_ns = self.watch.found.idle_beside_misfit_ns.max(lasted);
-            if now - since.max(self.watch.bound_at) > bound {
+            if now.saturating_sub(since.max(self.watch.free_at)) > bound {
                 let pid = self.tasks[task as usize].policy.pid;
                 self.violated(Invariant::Misfit, now, || {
                     format!(

@@ -179,6 +179,14 @@ fn each_cpu_that_balances_for_a_group_has_a_time_of_its_own_to_pull() {
 }
 
 #[test]
+fn what_bound_tasks_leave_idle_is_claimed_when_their_intervals_are_over() {
+    // all may run anywhere after 100 ms, and have work for 400 ms or 2 s
+    let stuck = |run: &str| broken(&found("4c", &released(3).replace("2000000", run), unbalanced));
+    assert_eq!(stuck("130000"), []);
+    assert_eq!(stuck("2000000"), [Invariant::WorkConserving]);
+}
+
+#[test]
 fn before_6_8_a_task_may_be_too_big_for_what_a_group_has_to_spare() {
     at_start("2c", |sim| {
         sim.tasks[0].policy.avg.util_avg = 600;
