@@ -2,7 +2,7 @@
 # make build: builds coreward into target/release.
 # make demo: builds, then runs the first experiment.
 # make wheel: builds the Python package into target/wheels.
-# make dist: builds what can be handed on into target/dist: a .deb with completions and manual pages, and the wheel; and tries the .deb and the action of contrib/.
+# make dist: builds what can be handed on into target/dist: a .deb with completions and manual pages, and the wheel; and tries them, the wheel on a clean Debian 12, and the action of contrib/.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make check-python: runs the tests of the Python package, which make check runs, too.
 # make check-ray: tests sweeps on a Ray cluster of several nodes on this machine. make check does not: Ray is large.
@@ -72,6 +72,7 @@ dist: build
 	$(MAKE) wheel
 	cp target/wheels/*.whl target/dist/
 
+	sh scripts/check-wheel.sh target/dist/*.whl
 check-python: $(PYTHON)/maturin
 	$(CARGO) build --locked -p coreward
 	rm -rf target/python/wheels

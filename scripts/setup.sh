@@ -76,6 +76,7 @@ missing_to_browse() {
 
 missing_to_pack() {
 	have dpkg-deb || echo "dpkg dpkg-deb"
+	have mmdebstrap || echo "mmdebstrap mmdebstrap, for a clean Debian"
 }
 
 missing_python() {
