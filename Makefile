@@ -5,7 +5,8 @@
 # make dist: builds what can be handed on into target/dist: a .deb with completions and manual pages, and the wheel; and tries them, the wheel on a clean Debian 12, and the action of contrib/.
 # make check: runs all tests, including short runs of make parity and make faults.
 # make check-python: runs the tests of the Python package, which make check runs, too.
-# make check-ray: tests sweeps on a Ray cluster of several nodes on this machine. make check does not: Ray is large.
+# make check-ray: tests sweeps and matrices on a Ray cluster of several nodes on this machine. make check does not: Ray is large.
+# make measure-ray: measures what Python and Ray cost beside the command, in some seven minutes of a quiet machine.
 # make check-tables: has pyarrow and DuckDB read the tables that coreward writes; make check does, too.
 # make check-report: opens the pages of reports in Chromium, checks them, and leaves screenshots in target/report.
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
@@ -71,13 +72,16 @@ dist: build
 	bash contrib/action/test.sh
 	$(MAKE) wheel
 	cp target/wheels/*.whl target/dist/
-
 	sh scripts/check-wheel.sh target/dist/*.whl
-check-python: $(PYTHON)/maturin
-	$(CARGO) build --locked -p coreward
+
+# The package in its environment, built without optimisation.
+python: $(PYTHON)/maturin
 	rm -rf target/python/wheels
 	PYO3_NO_PYTHON=1 $(PYTHON)/maturin build --locked --profile dev -m crates/python/Cargo.toml --out target/python/wheels
 	$(PYTHON)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/python/wheels/*.whl
+
+check-python: python
+	$(CARGO) build --locked -p coreward
 	COREWARD=target/debug/coreward $(PYTHON)/python -m pytest -q -c crates/python/pyproject.toml crates/python/tests
 
 # Ray is in an environment of its own, into which pip fetches some 100 MB.
@@ -93,13 +97,19 @@ check-ray: $(RAY)/ray wheel
 	$(RAY)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheels/*.whl
 	$(RAY)/python -m pytest -q -c crates/python/pyproject.toml crates/python/tests-ray
 
+# The machine has to be quiet.
+measure-ray: $(RAY)/ray wheel build
+	$(RAY)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheels/*.whl
+	$(RAY)/python crates/python/overhead.py target/release/coreward
+	$(RAY)/python crates/python/tests-ray/speed.py target/release/coreward
+
 check-tables: $(PYTHON)/maturin
 	PYTHON=$(CURDIR)/$(PYTHON)/python $(CARGO) test --locked -p coreward-tables --test read_back -- --ignored
 
 # Chromium is large, so make check does without.
-check-report: build
+check-report: build python
 	@sh scripts/setup.sh report
-	python3 scripts/check-report.py
+	PATH=$(CURDIR)/$(PYTHON):$$PATH python3 scripts/check-report.py
 
 check:
 	@sh scripts/setup.sh check
@@ -226,4 +236,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo wheel dist check check-python check-ray check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel dist check python check-python check-ray measure-ray check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff

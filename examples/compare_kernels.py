@@ -12,6 +12,8 @@ found = coreward.compare(
     runs=10,
 )
 for (side, metric), verdict in found.verdicts.items():
-    low, high = found.interval_pct(metric, side)
-    print(f"{side}: {metric} {found.delta_pct(metric, side):+.1f} % (CI95 {low:+.1f} to {high:+.1f}): {verdict}")
+    delta, interval = found.delta_pct(metric, side), found.interval_pct(metric, side)
+    # there is none if the baseline's mean is 0
+    if delta is not None and interval is not None:
+        print(f"{side}: {metric} {delta:+.1f} % (CI95 {interval[0]:+.1f} to {interval[1]:+.1f}): {verdict}")
 print(found.cases[0]["recipe"]["command"])

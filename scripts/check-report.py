@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Opens the pages of coreward compare, matrix, sweep and validate in Chromium: they load without an error or a request, and
-have every number of the JSON. Screenshots are kept for a look, in light, dark and narrow, and a print."""
+"""Opens the pages of coreward compare, matrix, sweep, validate and tune in Chromium: they load without an error or a request,
+have every number of the JSON, draw the machine, and say in words what they draw. Screenshots are kept for a look, in light,
+dark and narrow, and a print. `coreward tune` takes the Python package."""
 
 import json
 import os
@@ -23,11 +24,28 @@ runs = 3
 WAKEUP_BIAS_PREV = [true, false]
 base_slice_ns = ["700us", "8ms"]
 """
+STUDY = f"""name = "<tune> & more"
+machines = ["2n2l4c2t", "2c"]
+workloads = ["{WORK}"]
+profile = "linux-6.12"
+runs = 3
+metrics = ["result", "cpu_migrations"]
+guard = ["result"]
+list = ["WAKEUP_BIAS_PREV"]
+[vary]
+base_slice_ns = {{ from = 200000, to = 20000000, log = true }}
+[search]
+trials = 6
+batch = 3
+[holdout]
+workloads = ["perf bench sched pipe -l 100"]
+"""
 PAGES = {
     "compare": ["compare", WORK, "--machine", "2n2l4c2t", "--with", "WAKEUP_BIAS_PREV", "--runs", "4"],
     "published": ["compare", "experiments/wakeup-bias-prev.toml", "--scale", "0.000005", "--runs", "2"],
     "matrix": ["matrix", "--with", "WAKEUP_BIAS_PREV", "--runs", "3", "--machine", "2c", "--workload", WORK],
     "sweep": ["sweep", str(OUT / "sweep.toml")],
+    "tune": ["tune", str(OUT / "tune.toml")],
     "validate": ["validate", "perf bench sched pipe -l 50000", "--machine", "2c", "--real", "docs/results/validation.json"],
 }
 
@@ -37,11 +55,15 @@ class Text(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.text, self.active = [], []
+        self.text, self.active, self.silent, self.machines = [], [], [], 0
 
     def handle_starttag(self, tag, attrs):
         if tag in ("script", "link", "iframe", "img") or any(name in ("src", "onclick") for name, _ in attrs):
             self.active.append(tag)
+        attributes = dict(attrs)
+        if (tag == "svg" or attributes.get("role") in ("img", "region")) and not attributes.get("aria-label"):
+            self.silent.append(tag)
+        self.machines += attributes.get("class") == "floor"
 
     def handle_data(self, data):
         self.text.append(data)
@@ -72,12 +94,15 @@ def faults(page, report):
     shown = {float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?", text)}
     missing = [number for number in numbers(report) if number not in shown]
     said = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
-    return [f"{number} is missing" for number in missing[:5]] + said + [f"<{tag}>" for tag in found.active]
+    drawn = [] if found.machines or "are not drawn" in text else ["no machine is drawn"]
+    drawn += [f"<{tag}> has no description" for tag in found.silent]
+    return [f"{number} is missing" for number in missing[:5]] + said + drawn + [f"<{tag}>" for tag in found.active]
 
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "sweep.toml").write_text(SWEEP)
+    (OUT / "tune.toml").write_text(STUDY)
     bad = 0
     for name, arguments in PAGES.items():
         page, data = OUT / f"{name}.html", OUT / f"{name}.json"
@@ -89,8 +114,8 @@ def main():
             bad += 1
         # the control: a page without numbers, whose script fails
         control = OUT / "control.html"
-        control.write_text("<!DOCTYPE html><script>nothing()</script>")
-        assert len(faults(control, report)) >= 3, name
+        control.write_text("<!DOCTYPE html><script>nothing()</script><svg></svg>")
+        assert len(faults(control, report)) >= 5, name
         chromium(page, f"--screenshot={OUT}/{name}-light.png")
         chromium(page, "--force-dark-mode", f"--screenshot={OUT}/{name}-dark.png")
         chromium(page, "--window-size=480,2400", f"--screenshot={OUT}/{name}-narrow.png")

@@ -12,7 +12,9 @@ use coreward_tables::Memory;
 
 use crate::caller;
 use crate::cli::Command;
+use crate::compare;
 use crate::output::{OutputFile, Outputs};
+use crate::progress::Told;
 use crate::unmet::Unmet;
 
 /// What a command answered.
@@ -30,7 +32,7 @@ pub struct Answer {
 
 /// Carries out a command in this process, as [`main`](crate::main) does. `arguments` come after the program's name. A
 /// thread that sets the flag interrupts it: simulations end at their next event, measurements after their current step.
-/// Rows take some 10 KiB a run.
+/// `told` is kept current while it compares. Rows take some 10 KiB a run.
 ///
 /// # Errors
 /// What the command would have said on standard error, as one line.
@@ -38,6 +40,7 @@ pub fn call(
     arguments: Vec<OsString>,
     wants_rows: bool,
     interrupt: Arc<AtomicBool>,
+    told: Arc<Told>,
 ) -> Result<Answer, String> {
     let mut output = Vec::new();
     let work = || {
@@ -46,7 +49,7 @@ pub fn call(
         answers(&command)?;
         crate::carry_out(command, &mut Printer::new(&mut output))
     };
-    let (result, remarks, rows) = caller::program(interrupt, wants_rows, work);
+    let (result, remarks, rows) = caller::program(interrupt, told, wants_rows, work);
     let unmet = match result {
         Ok(()) => None,
         Err(error) if error.is::<Unmet>() => Some(crate::message(&error)),
@@ -73,7 +76,8 @@ impl Files {
     /// # Errors
     /// It cannot be written, or is an input or another file, as one line.
     pub fn open(&mut self, option: String, target: &Path) -> Result<(), String> {
-        let opened = caller::program(Arc::default(), false, || self.outputs.create(option, target)).0;
+        let opened =
+            caller::program(Arc::default(), Arc::default(), false, || self.outputs.create(option, target)).0;
         self.files.push(opened.map_err(|error| crate::message(&error))?);
         Ok(())
     }
@@ -88,15 +92,30 @@ impl Files {
             file.finish()
         };
         let mut files = self.files.into_iter().zip(texts);
-        let written = caller::program(Arc::default(), false, || files.try_for_each(write)).0;
+        let written = caller::program(Arc::default(), Arc::default(), false, || files.try_for_each(write)).0;
         written.map_err(|error| crate::message(&error))
     }
+}
+
+/// The first run of each side of a comparison, drawn as in the page that `--html` writes. `arguments` are those of the
+/// command, `compare` included.
+///
+/// # Errors
+/// What the command would have said on standard error, as one line.
+pub fn draw(arguments: Vec<OsString>) -> Result<String, String> {
+    let arguments = std::iter::once("coreward".into()).chain(arguments).collect();
+    let drawn = crate::parse(arguments).and_then(|command| match command {
+        Command::Compare(args) => compare::look(&args),
+        _ => bail!("only a comparison can be drawn"),
+    });
+    drawn.map_err(|error| crate::message(&error))
 }
 
 /// Some commands are no functions: they replace the process by another, or end it.
 fn answers(command: &Command) -> anyhow::Result<()> {
     match command {
-        Command::Record(_)
+        Command::Tune(_)
+        | Command::Record(_)
         | Command::Policy(_)
         | Command::Live(_)
         | Command::Shadow(_)
@@ -116,7 +135,7 @@ mod tests {
     use super::*;
 
     fn answer(arguments: &[&str]) -> Result<Answer, String> {
-        call(arguments.iter().map(OsString::from).collect(), false, Arc::default())
+        call(arguments.iter().map(OsString::from).collect(), false, Arc::default(), Arc::default())
     }
 
     #[test]
@@ -144,12 +163,27 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_told_how_far_it_is() {
+        let small = ["--machine=2c", "--with=NO_SIS_UTIL", "--runs=2"];
+        let workload = "hackbench -g 1 -l 10 --pipe";
+        for (words, number) in [
+            (vec!["compare", small[0], small[1], small[2], "--", workload], 4),
+            (vec!["matrix", small[0], small[1], small[2], "--workload", workload], 1),
+        ] {
+            let told = Arc::new(Told::default());
+            let arguments = words.iter().map(OsString::from).collect();
+            call(arguments, false, Arc::default(), Arc::clone(&told)).unwrap();
+            assert_eq!(told.done_of_total(), (number, number), "{words:?}");
+        }
+    }
+
+    #[test]
     fn a_flag_interrupts_it() {
         let interrupt = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupt);
         let arguments = ["compare", "--machine=2c", "--with=NO_SIS_UTIL", "--", "hackbench -g 40 -l 100000"];
         let arguments = arguments.map(OsString::from).to_vec();
-        let work = thread::spawn(move || call(arguments, false, flag));
+        let work = thread::spawn(move || call(arguments, false, flag, Arc::default()));
         thread::sleep(Duration::from_millis(200));
         assert!(!work.is_finished(), "it takes minutes");
         interrupt.store(true, Ordering::Relaxed);

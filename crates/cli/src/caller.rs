@@ -12,12 +12,15 @@ use anyhow::bail;
 use coreward_input::message;
 use coreward_tables::{Memory, Row};
 
+use crate::progress::Told;
+
 /// A program that waits for a command.
 struct Program {
     interrupt: Arc<AtomicBool>,
     remarks: Vec<String>,
     /// The table that it wants, if it does.
     rows: Option<Memory>,
+    told: Arc<Told>,
 }
 
 thread_local! {
@@ -37,10 +40,11 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.get()
 }
 
-/// Does something for a program, which can interrupt it by the flag. Also gives the remarks that were made, and the rows of
-/// tables if it wants them.
+/// Does something for a program, which can interrupt it by the flag, and is told how far it is. Also gives the remarks that
+/// were made, and the rows of tables if it wants them.
 pub(crate) fn program<T>(
     interrupt: Arc<AtomicBool>,
+    told: Arc<Told>,
     wants_rows: bool,
     work: impl FnOnce() -> T,
 ) -> (T, Vec<String>, Option<Memory>) {
@@ -52,7 +56,7 @@ pub(crate) fn program<T>(
         }
     }
     let rows = wants_rows.then(Memory::default);
-    CALLER.set(Some(Program { interrupt, remarks: Vec::new(), rows }));
+    CALLER.set(Some(Program { interrupt, remarks: Vec::new(), rows, told }));
     let leave = Leave;
     let result = work();
     let program = CALLER.take().expect("it is there until it is taken");
@@ -70,6 +74,11 @@ pub(crate) fn interrupt() -> Arc<AtomicBool> {
         Some(program) => Arc::clone(&program.interrupt),
         None => Arc::default(),
     })
+}
+
+/// Where a program reads how far this thread's command is; a person sees a bar.
+pub(crate) fn told() -> Option<Arc<Told>> {
+    CALLER.with_borrow(|caller| caller.as_ref().map(|program| Arc::clone(&program.told)))
 }
 
 /// For work that is no simulation, between its steps.

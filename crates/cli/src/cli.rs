@@ -19,7 +19,7 @@ use coreward_workload::{Scale, recorded};
 use crate::parity::Requirement;
 use crate::scale;
 use crate::setup::SKIP_STEADY_PCT;
-use crate::sweep::Shard;
+use crate::shard::Shard;
 use crate::tables::Target;
 use crate::uncertainty;
 use coreward_policy::Assignment;
@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Matrix(Matrix),
     /// Try many settings on many machines under many workloads, in shares that other computers may take
     Sweep(Sweep),
+    /// Search for the settings that serve workloads on machines best; it needs the Python package (see docs/tuning.md)
+    Tune(Tune),
     /// Write an experiment file to start from, or print the format of such files
     Experiment(ExperimentFile),
     /// Compare published figures with simulated ones, and score the agreement
@@ -620,6 +622,8 @@ pub(crate) struct Matrix {
     /// nothing is kept]
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shares: Shares,
     /// Exit with status 1 if a run of a cell broke an invariant, as with coreward run --check [default: only report it]
     #[arg(long)]
     pub(crate) check: bool,
@@ -630,7 +634,8 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Print text of 80 columns, ready for a mail, or with =F also write it to a file [default: only print it]
-    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    #[arg(long, value_name = "F", num_args = 0..=1, require_equals = true, default_missing_value = "-",
+          conflicts_with_all = ["shard", "left"])]
     pub(crate) text: Option<PathBuf>,
     /// Also write the report as an HTML page with a heat map to a file [default: no]
     #[arg(long, value_name = "F")]
@@ -646,6 +651,22 @@ pub(crate) struct Matrix {
     pub(crate) strict: bool,
 }
 
+/// The work of a sweep or matrix in shares.
+#[derive(Args)]
+pub(crate) struct Shares {
+    /// Make only a share of the runs (of a matrix: of the cells), number I of N from 0 on, and keep it in the file of
+    /// --state; print no report. May be repeated [default: all]
+    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "html", "files", "all", "check", "fail_if_worse"])]
+    pub(crate) shard: Vec<Shard>,
+    /// Print what no file of --state and --merge has, each run or cell as the share that --shard takes, and make none
+    /// [default: no]
+    #[arg(long, conflicts_with_all = ["shard", "json", "html", "files", "all", "check", "fail_if_worse"])]
+    pub(crate) left: bool,
+    /// Also take what is finished from the --state file of a share. May be repeated [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) merge: Vec<PathBuf>,
+}
+
 #[derive(Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct Sweep {
@@ -659,16 +680,8 @@ pub(crate) struct Sweep {
     /// was, and one that was extended makes only what is new [default: nothing is kept]
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// Make only a share of the runs, number I of N from 0 on, and keep them in the file of --state; print no report. May be
-    /// repeated [default: all]
-    #[arg(long, value_name = "I/N", requires = "state", conflicts_with_all = ["json", "html", "files", "all", "check", "fail_if_worse"])]
-    pub(crate) shard: Vec<Shard>,
-    /// Print the runs that no file of --state and --merge has, each as the share that --shard takes, and make none
-    #[arg(long, conflicts_with_all = ["shard", "json", "html", "files", "all", "check", "fail_if_worse"])]
-    pub(crate) left: bool,
-    /// Also take finished runs from the --state file of a share. May be repeated [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) merge: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shares: Shares,
     /// Exit with status 1 if a run broke an invariant, as with coreward run --check [default: only report it]
     #[arg(long)]
     pub(crate) check: bool,
@@ -690,6 +703,30 @@ pub(crate) struct Sweep {
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// The options of `python3 -m coreward.tune`, which carries them out.
+#[derive(Args)]
+pub(crate) struct Tune {
+    /// The study: machines, workloads, and what is varied (see docs/tuning.md)
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Keep finished runs in a file, and do not make those again that are in it [default: nothing is kept]
+    #[arg(long, value_name = "F")]
+    pub(crate) state: Option<PathBuf>,
+    /// Number of runs that are made at once; the result does not depend on it [default: the number of CPUs of this machine]
+    #[arg(long, value_name = "N", value_parser = within(1u32..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Also write the result as JSON to a file [default: no]
+    #[arg(long, value_name = "F")]
+    pub(crate) json: Option<PathBuf>,
+    /// Also write the result as an HTML page to a file [default: no]
+    #[arg(long, value_name = "F")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write each setting of the table for use, into DIR/NUMBER: options of coreward live, a script for the kernel's scheduler,
+    /// a profile of TuneD, a drop-in for systemd [default: no]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) export: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_metrics::{Ablated, Comparison, ablation, html, table, verdict, why};
+use coreward_engine::NoTrace;
+use coreward_metrics::{Ablated, Comparison, Metric, ablation, html, table, verdict, why};
 use serde::Serialize;
 
 use crate::caller;
@@ -80,6 +81,16 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         write(out)?;
     }
     Unmet::check(&unmet)
+}
+
+/// The first run of each side of a comparison's first case, drawn as in its page.
+pub(crate) fn look(args: &cli::Compare) -> Result<String> {
+    let (_, experiments) = prepare(args)?;
+    let prepared = experiments.first().context("there is an experiment")?;
+    let case = prepared.cases.first().context("an experiment has a case")?;
+    let first = prepared.hosts[0].run(&case.workload, prepared.experiment.baseline.seed, &mut NoTrace)?;
+    let runtime_s = first.metrics.get(Metric::runtime_s).unwrap_or(0.0);
+    look::runs(look::sides(prepared), &case.workload, runtime_s)
 }
 
 /// All runs of an experiment's cases, but not those of its ablations.

@@ -1,8 +1,14 @@
 //! Figures of many comparisons that are judged together: what of them is beyond noise.
 
+use coreward_metrics::html::{self, Change, Tone};
 use coreward_metrics::stats::{self, Verdict};
 use coreward_metrics::{Metric, Side, Variant};
 use serde::{Deserialize, Serialize};
+
+/// A change of so many percent has the full colour.
+const FULL_PCT: f64 = 30.0;
+/// The faintest colour of a cell beyond noise.
+const FAINT: f64 = 0.2;
 
 /// A metric of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +94,69 @@ pub(crate) fn main(figures: &[JudgedFigure], verdict: Verdict) -> Option<&Judged
     match verdict.is_significant() {
         true => same.max_by(|a, b| size(a).total_cmp(&size(b))),
         false => figures.first(),
+    }
+}
+
+/// The most changes that a page draws.
+pub(crate) const DRAWN: usize = 25;
+
+/// The largest changes beyond noise, to be drawn, the losses first; each figure comes with what its cell is called.
+pub(crate) fn drawing(figures: Vec<(String, &JudgedFigure)>) -> String {
+    let mut beyond: Vec<_> =
+        figures.into_iter().filter(|(_, figure)| figure.verdict.is_significant()).collect();
+    beyond.sort_by(|(_, a), (_, b)| size(b).total_cmp(&size(a)));
+    beyond.truncate(DRAWN);
+    let change = |(cell, judged): (String, &JudgedFigure)| {
+        let Figure { metric, delta_pct, interval_pct, .. } = &judged.figure;
+        let name = format!("{cell}: {}", metric.name());
+        let verdict = Some(judged.verdict);
+        delta_pct.map(|delta| Change { name, delta, interval: *interval_pct, verdict })
+    };
+    let mut changes: Vec<Change> = beyond.into_iter().filter_map(change).collect();
+    changes.sort_by(|a, b| a.delta.total_cmp(&b.delta));
+    let legend = format!(
+        "The largest changes beyond noise, {DRAWN} at most, in % of the baseline, + is better; the line is the 95 % confidence \
+         interval of each by itself."
+    );
+    html::changes("Changes", &legend, &changes)
+}
+
+/// The head of a table of all figures, after what their cells are called.
+pub(crate) const COLUMNS: [&str; 4] = ["metric", "change %", "CI95", "p, corrected"];
+
+/// A figure in these columns.
+pub(crate) fn row(judged: &JudgedFigure) -> Vec<(String, Tone)> {
+    let (tone, mark) = match judged.verdict {
+        Verdict::Worse => (Tone::Bad, " *"),
+        Verdict::Better => (Tone::Good, " *"),
+        _ => (Tone::Plain, ""),
+    };
+    vec![
+        (judged.figure.metric.name().to_owned(), Tone::Name),
+        (format!("{}{mark}", change(judged)), tone),
+        (interval(judged), Tone::Plain),
+        (judged.corrected_p.map_or("-".into(), |p| format!("{p:.4}")), Tone::Plain),
+    ]
+}
+
+/// How much a figure changes, in words.
+pub(crate) fn change(judged: &JudgedFigure) -> String {
+    judged.figure.delta_pct.map_or("from 0".into(), |delta| format!("{delta:+.2}"))
+}
+
+/// Where the change lies, in words.
+pub(crate) fn interval(judged: &JudgedFigure) -> String {
+    judged.figure.interval_pct.map_or("-".into(), |(low, high)| format!("{low:+.2} to {high:+.2}"))
+}
+
+/// How much a cell of a heat map is coloured, from -1 to 1.
+pub(crate) fn degree(main: Option<&JudgedFigure>, verdict: Verdict) -> f64 {
+    let delta = main.and_then(|judged| judged.figure.delta_pct);
+    let size = delta.map_or(1.0, |delta| delta.abs() / FULL_PCT).clamp(FAINT, 1.0);
+    match verdict {
+        Verdict::Worse => -size,
+        Verdict::Better => size,
+        _ => 0.0,
     }
 }
 

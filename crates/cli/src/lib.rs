@@ -33,12 +33,14 @@ mod own_policy;
 mod parity;
 mod policy;
 mod prepared;
+mod progress;
 mod record;
 mod report;
 mod run;
 mod scale;
 mod schedstat;
 mod setup;
+mod shard;
 mod shell;
 mod sibling;
 mod standing;
@@ -48,6 +50,7 @@ mod tables;
 mod threads;
 mod topology;
 mod tracefile;
+mod tune;
 mod uncertainty;
 mod unmet;
 mod validate;
@@ -62,9 +65,10 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use coreward_input::Printer;
 
-pub use call::{Answer, Files, call};
+pub use call::{Answer, Files, call, draw};
 use cli::{Cli, Command};
 use output::Named;
+pub use progress::Told;
 
 /// Exit status of every failure, as for a wrong command line.
 const FAILURE: u8 = 2;
@@ -112,6 +116,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Compare(args) => compare::run(&args, out),
         Command::Matrix(args) => matrix::run(&args, out),
         Command::Sweep(args) => sweep::run(&args, out),
+        Command::Tune(_) => tune::run(),
         Command::Experiment(args) => experiment::command::run(&args, out),
         Command::Fidelity(args) => fidelity::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

@@ -6,6 +6,7 @@ use anyhow::Result;
 use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_metrics::html::{Page, Place, floor_plan, moves_map};
 use coreward_metrics::{Comparison, Metric};
+use coreward_workload::Workload;
 
 use crate::intervals;
 use crate::prepared::{Case, Prepared};
@@ -27,28 +28,52 @@ impl Trace for Moves {
     fn switch(&mut self, _: Moment, _: usize, _: i32, _: Leaving, _: i32) {}
 }
 
+/// A side of which a run is drawn.
+pub(crate) struct Side<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) seed: u64,
+    pub(crate) host: &'a Host,
+}
+
 /// The first run of each side of a case once more, drawn.
 ///
 /// # Errors
 /// It does not end.
 pub(crate) fn at(prepared: &Prepared, case: &Case, comparison: &Comparison) -> Result<String> {
+    let own = std::iter::once(&comparison.baseline).chain(comparison.variants.iter().map(|v| &v.side));
+    let runtime_s =
+        own.filter_map(|side| side.metrics.get(&Metric::runtime_s)).map(|s| s.mean).fold(0.0, f64::max);
+    runs(sides(prepared), &case.workload, runtime_s)
+}
+
+/// The sides of an experiment.
+pub(crate) fn sides(prepared: &Prepared) -> impl Iterator<Item = Side<'_>> {
+    let sides = prepared.experiment.sides().zip(&prepared.hosts);
+    sides.map(|(side, host)| Side { label: &side.label, seed: side.seed, host })
+}
+
+/// A run of each side, drawn; it takes about this long, in s.
+///
+/// # Errors
+/// It does not end.
+pub(crate) fn runs<'a>(
+    sides: impl Iterator<Item = Side<'a>>,
+    workload: &Workload,
+    runtime_s: f64,
+) -> Result<String> {
     let mut page = Page::part();
-    if prepared.hosts[0].skip_steady_pct.is_some() {
-        page.text("Runs that skip their steady middle are not drawn.");
-        return Ok(page.html_so_far());
-    }
-    for (side, host) in prepared.experiment.sides().zip(&prepared.hosts) {
-        let own = std::iter::once(&comparison.baseline).chain(comparison.variants.iter().map(|v| &v.side));
-        let runtime =
-            own.filter_map(|side| side.metrics.get(&Metric::runtime_s)).map(|s| s.mean).fold(0.0, f64::max);
-        let interval_ns = ((runtime * 1e9 / INTERVALS) as u64).max(1000);
+    for Side { label, seed, host } in sides {
+        if host.skip_steady_pct.is_some() {
+            page.text("Runs that skip their steady middle are not drawn.");
+            break;
+        }
         let mut host = host.clone();
-        host.interval_ns = Some(interval_ns);
+        host.interval_ns = Some(((runtime_s * 1e9 / INTERVALS) as u64).max(1000));
         let mut moves = Moves::default();
-        let outcome = host.run(&case.workload, side.seed, &mut moves)?;
-        page.heading(&format!("A run of {}, seed {}", side.label, side.seed));
+        let outcome = host.run(workload, seed, &mut moves)?;
+        page.heading(&format!("A run of {label}, seed {seed}"));
         let cpus = places(&host, &moves);
-        page.html(&floor_plan(&format!("Where tasks moved under {}", side.label), &cpus));
+        page.html(&floor_plan(&format!("Where tasks moved under {label}"), &cpus));
         page.html(&moves_map(&cpus, &moves.0));
         page.fold("Over time", |page| intervals::plots(page, &outcome.intervals));
     }

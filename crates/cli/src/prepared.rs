@@ -12,15 +12,14 @@ use coreward_input::printable;
 use coreward_machine::{Costs, Machine};
 use coreward_metrics::{Ablated, Comparison, CpuTime, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::assumed;
-use crate::caller;
 use crate::effort::Effort;
 use crate::experiment::{self, Ablation, Experiment, Named};
 use crate::policy::Policy;
+use crate::progress::Progress;
 use crate::report;
 use crate::scale;
 use crate::setup::{self, Host};
@@ -293,7 +292,8 @@ impl Prepared {
 
     /// Makes the runs of all batches.
     fn run(&self, batches: &[Batch], pool: &ThreadPool) -> Result<Vec<SideRuns>> {
-        let mut all = pool.install(|| self.run_all(batches))?.into_iter();
+        let progress = self.progress(batches);
+        let mut all = pool.install(|| self.run_all(batches, &progress))?.into_iter();
         let of_side =
             |batch: &Batch, all: &mut dyn Iterator<Item = Ran>| all.take(batch.runs.len()).collect();
         let of_batch = |batch: &Batch| (0..batch.hosts.len()).map(|_| of_side(batch, &mut all)).collect();
@@ -371,22 +371,29 @@ impl Prepared {
         self.experiment.published.iter().filter(|row| row.case == case.label).cloned().collect()
     }
 
+    fn progress(&self, batches: &[Batch]) -> Progress {
+        let runs = batches.iter().map(Batch::all_runs).sum();
+        match self.quiet {
+            true => Progress::hidden(),
+            false => {
+                let name = printable(&self.experiment.name).into_owned();
+                Progress::new(runs, runs as u64, name, "{msg} [{wide_bar}] {pos}/{len} runs, {elapsed}")
+            }
+        }
+    }
+
     /// All runs, batch by batch and side by side, on the threads of the current pool.
-    fn run_all(&self, batches: &[Batch]) -> Result<Vec<Ran>> {
+    fn run_all(&self, batches: &[Batch], progress: &Progress) -> Result<Vec<Ran>> {
         let runs: Vec<(&Batch, usize)> =
             batches.iter().flat_map(|batch| (0..batch.all_runs()).map(move |i| (batch, i))).collect();
-        let progress = match self.quiet || caller::is_quiet() {
-            true => ProgressBar::hidden(),
-            false => progress_bar(&self.experiment.name, runs.len()),
-        };
         let one = |&(batch, i): &(&Batch, usize)| {
             let ran = self.run_one(batch, i);
-            progress.inc(1);
+            progress.done(1);
             ran
         };
         // the results, and so the first error, are in the order of the runs, whichever thread computes them
         let results: Vec<Result<Ran>> = runs.par_iter().map(one).collect();
-        progress.finish_and_clear();
+        progress.finish();
         results.into_iter().collect()
     }
 
@@ -443,11 +450,4 @@ fn command(experiment: &Experiment, overrides: &Overrides) -> Vec<String> {
     command
         .extend(overrides.task_group_depth.iter().flat_map(|n| ["--task-group-depth".into(), n.to_string()]));
     command
-}
-
-/// On standard error, and only if that is a terminal.
-fn progress_bar(name: &str, runs: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {elapsed}");
-    let bar = ProgressBar::new(runs as u64).with_message(printable(name).into_owned());
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

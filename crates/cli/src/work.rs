@@ -1,17 +1,15 @@
 //! Many simulations, one thread each, of which finished ones are kept.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::caller;
+use crate::progress::Progress;
 use crate::state::State;
 
 /// A simulation that is to be made.
@@ -58,14 +56,14 @@ where
                 next.store(left.len(), Ordering::Relaxed);
             }
             made.lock().unwrap_or_else(PoisonError::into_inner)[i] = Some(result);
-            progress.inc(items[i].weight);
+            progress.done(items[i].weight);
         }
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..jobs.min(left.len())).map(|_| scope.spawn(work)).collect();
         threads.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
     });
-    progress.finish_and_clear();
+    progress.finish();
     // the first error in the order of the items; if there is one, those after it may be missing
     let failed = results.iter().position(|result| matches!(result, Some(Err(_))));
     if let Some(Some(Err(error))) = failed.map(|i| results.swap_remove(i)) {
@@ -93,15 +91,11 @@ pub(crate) fn left<T: Serialize + DeserializeOwned>(items: &[Item], state: &Stat
     left
 }
 
-/// On standard error, and only if that is a terminal. Items count by how much work they are.
-fn progress(items: &[Item], left: &[usize], what: &str) -> ProgressBar {
-    if !stderr().is_terminal() || caller::is_quiet() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg} [{wide_bar}] {percent} %, {elapsed}, {eta} left");
+/// Items count by how much work they are.
+fn progress(items: &[Item], left: &[usize], what: &str) -> Progress {
     let message = format!("{} of {} {what} to run", left.len(), items.len());
-    let bar = ProgressBar::new(left.iter().map(|i| items[*i].weight).sum()).with_message(message);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let weight = left.iter().map(|i| items[*i].weight).sum();
+    Progress::new(left.len(), weight, message, "{msg} [{wide_bar}] {percent} %, {elapsed}, {eta} left")
 }
 
 #[cfg(test)]

@@ -129,6 +129,41 @@ fn every_option_moves_something() {
 }
 
 #[test]
+fn shards_that_are_merged_give_the_bytes_of_the_whole() {
+    let dir = directory("matrix_shards");
+    let suite = suite(&dir);
+    let of = |options: &[&str]| stdout(&arguments(&suite, "WAKEUP_BIAS_PREV", options));
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let whole = of(&["--json"]);
+    let left = of(&["--left"]);
+    let workload = "hackbench -g 2 -f 4 --threads --pipe -l 40 -s 100";
+    let first = format!("0/5 {workload} on 2n2l2c1t, WAKEUP_BIAS_PREV, 4 runs a side");
+    assert!(left.lines().any(|line| line == first), "{left}");
+    assert_eq!(left.lines().count(), 5);
+
+    let shards = [path("a"), path("b")];
+    for (i, state) in shards.iter().enumerate() {
+        let said = of(&["--shard", &format!("{i}/2"), "--state", state]);
+        assert_eq!(said, format!("shard {i}/2: {} cells are kept\n", 3 - i));
+    }
+    assert_eq!(of(&["--left", "--merge", &shards[0]]).lines().count(), 2);
+    let all = path("all");
+    let merged = ["--merge", &shards[0], "--merge", &shards[1], "--state", &all];
+    assert_eq!(of(&[&merged[..], &["--json"]].concat()), whole);
+    let kept = fs::read(&all).unwrap();
+    assert_eq!(of(&["--left", "--state", &all]), "");
+    assert_eq!(of(&["--json", "--state", &all]), whole);
+    assert_eq!(fs::read(&all).unwrap(), kept, "nothing was left to do");
+
+    let refused = |options: &[&str]| coreward(&arguments(&suite, "WAKEUP_BIAS_PREV", options)).status;
+    for wrong in
+        [&["--shard", "0/2"][..], &["--left", "--json"], &["--shard", "0/2", "--state", &all, "--text"]]
+    {
+        assert_eq!(refused(wrong), 2, "{wrong:?}");
+    }
+}
+
+#[test]
 fn text_page_and_json_are_written_at_once() {
     let dir = directory("matrix_outputs");
     let suite = suite(&dir);

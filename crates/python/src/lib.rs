@@ -1,6 +1,7 @@
 //! The native part of the Python package: commands of coreward as functions that do not hold up Python.
 
 mod arrow;
+mod page;
 mod table;
 
 use std::ffi::OsString;
@@ -11,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use coreward_cli::Answer;
+use coreward_cli::{Answer, Told};
 use coreward_input::{printable, read_text};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError};
@@ -37,16 +38,31 @@ create_exception!(
 /// The output of a command, its remarks, the requirement that is not met, and the rows of its table.
 type Answered<'py> = (Bound<'py, PyBytes>, Vec<String>, Option<String>, Option<Columns>);
 
-/// Carries out a command of coreward, given by its words without the program's name. Its table is made if it is wanted.
+/// Carries out a command of coreward, given by its words without the program's name. Its table is made if it is wanted;
+/// `progress` is called with the numbers of runs that are done and of all.
 #[pyfunction]
-fn call(py: Python<'_>, arguments: Vec<OsString>, wants_rows: bool) -> PyResult<Answered<'_>> {
+#[pyo3(signature = (arguments, wants_rows, progress=None))]
+fn call<'py>(
+    py: Python<'py>,
+    arguments: Vec<OsString>,
+    wants_rows: bool,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Answered<'py>> {
     let interrupt = Arc::new(AtomicBool::new(false));
-    let mut answer = start(arguments, wants_rows, Arc::clone(&interrupt))?;
+    let told = Arc::new(Told::default());
+    let mut answer = start(arguments, wants_rows, Arc::clone(&interrupt), Arc::clone(&told))?;
+    let mut said = (0, 0);
     loop {
         let received;
         (received, answer) = wait(py, answer, SIGNALS);
+        let now = told.done_of_total();
+        let heard = match &progress {
+            Some(progress) if now != std::mem::replace(&mut said, now) => progress.call1(now).map(drop),
+            _ => Ok(()),
+        };
         match received {
             Ok(Ok(Answer { output, remarks, unmet, rows })) => {
+                heard?;
                 let rows = rows.map(Columns::of_rows).transpose()?;
                 return Ok((PyBytes::new(py, &output), remarks, unmet, rows));
             }
@@ -55,10 +71,10 @@ fn call(py: Python<'_>, arguments: Vec<OsString>, wants_rows: bool) -> PyResult<
                 return Err(PyRuntimeError::new_err("coreward panicked; standard error says where"));
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(signal) = py.check_signals() {
+                if let Err(stop) = heard.and_then(|()| py.check_signals()) {
                     interrupt.store(true, Ordering::Relaxed);
                     let _ = wait(py, answer, LAST);
-                    return Err(signal);
+                    return Err(stop);
                 }
             }
         }
@@ -70,11 +86,12 @@ fn start(
     arguments: Vec<OsString>,
     wants_rows: bool,
     interrupt: Arc<AtomicBool>,
+    told: Arc<Told>,
 ) -> PyResult<Receiver<Result<Answer, String>>> {
     let (sender, receiver) = channel();
     let work = move || {
         // nobody listens any more if it was interrupted
-        let _ = sender.send(coreward_cli::call(arguments, wants_rows, interrupt));
+        let _ = sender.send(coreward_cli::call(arguments, wants_rows, interrupt, told));
     };
     thread::Builder::new().name("coreward".into()).stack_size(STACK).spawn(work)?;
     Ok(receiver)
@@ -138,5 +155,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Files>()?;
     module.add_function(wrap_pyfunction!(read, module)?)?;
     module.add_function(wrap_pyfunction!(shown, module)?)?;
+    module.add_class::<page::Page>()?;
     module.add_function(wrap_pyfunction!(call, module)?)
 }

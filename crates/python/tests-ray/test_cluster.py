@@ -1,7 +1,8 @@
-"""Sweeps on a Ray cluster of several nodes on this machine: the bytes are those of a sweep without Ray, whatever dies."""
+"""Sweeps and matrices on a Ray cluster of several nodes on this machine: the bytes are those without Ray, whatever dies."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,13 +29,26 @@ points = 11
 pipe_op_ns = { from = 200, to = 5000, log = true }
 """
 RUNS = 60
+#: 6 cells of 6 runs.
+MATRIX = {
+    "machines": ["2n2l2c1t", "1n2l2c2t", "3c"],
+    "workloads": ["hackbench -g 4 -f 4 -T --pipe -l 200", "perf bench sched pipe -l 300"],
+    "runs": 3,
+}
+CELLS = 6
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
+
+
+#: The command itself.
+COMMAND = """import sys
+from coreward import _native
+sys.stdout.write(_native.call(sys.argv[1:], False)[0].decode())"""
 
 
 @pytest.fixture(scope="module")
 def nodes():
     """A head and three more nodes, of a CPU each."""
-    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": True})
     for _ in range(3):
         made.add_node(**NODE)
     made.wait_for_nodes()
@@ -109,6 +123,55 @@ def test_a_node_that_is_killed_costs_nothing(nodes, address, plan, local, tmp_pa
     assert sorted(shard for _, shard in begun) == sorted([f"{i}/{RUNS}" for i in range(RUNS)] + list(lost)), "only those again"
 
 
+def test_a_matrix_has_the_bytes_of_the_command_whatever_dies(nodes, address, tmp_path, monkeypatch):
+    local = coreward.matrix("NO_TTWU_QUEUE", **MATRIX).json
+    state, log = tmp_path / "state", tmp_path / "log"
+    doomed = nodes.add_node(**NODE)
+    nodes.wait_for_nodes()
+    monkeypatch.setattr(cluster, "_make_runs", noted(str(log), doomed.node_id))
+
+    def kill():
+        while not keys(state) or not log.exists() or doomed.node_id not in log.read_text():
+            time.sleep(0.005)
+        nodes.remove_node(doomed, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    seen = []
+    found = cluster.matrix(
+        "NO_TTWU_QUEUE", **MATRIX, state=state, address=address, task_s=0, progress=lambda *now: seen.append(now)
+    )
+    killer.join()
+    assert found.json == local
+    assert len(set(keys(state))) == len(keys(state)) == CELLS
+    assert seen[-1] == (CELLS, CELLS) and seen == sorted(seen)
+    begun = [line.split() for line in log.read_text().splitlines()]
+    lost = [shard for node, shard in begun if node == doomed.node_id]
+    assert lost and sorted(shard for _, shard in begun) == sorted([f"{i}/{CELLS}" for i in range(CELLS)] + lost), "only those again"
+
+
+def test_the_commands_line_of_a_matrix(address, tmp_path):
+    suite = tmp_path / "suite.toml"
+    row = '[[row]]\nname = "{}"\nworkload = "{}"\nmetrics = ["runtime_s"]\nreason = "short"\n'
+    suite.write_text(row.format("pipes", "hackbench -g 1 -f 2 -T --pipe -l 30") + row.format("pair", "perf bench sched pipe -l 50"))
+    words = ["--with", "NO_TTWU_QUEUE", "--machine", "2c", "--machine=3c", "--suite", suite, "--runs", "2", "--cost", "tick_ns=500"]
+    own = ["--ray", address, "--task-s", "0", "--state", tmp_path / "state"]
+    cases = [["--json"], ["--all", "--json=" + str(tmp_path / "j")], ["--fail-if-worse", "--html", tmp_path / "h", "--quiet"]]
+    for report in cases:
+        line = [*map(str, [*words, *report])]
+        alone = subprocess.run([sys.executable, "-c", COMMAND, "matrix", *line], capture_output=True, text=True)
+        files = [path.read_bytes() for path in (tmp_path / "j", tmp_path / "h") if path.exists()]
+        ran = subprocess.run([sys.executable, "-m", "coreward.cluster", "matrix", *line, *map(str, own)], capture_output=True, text=True)
+        worse = "--fail-if-worse" in report
+        assert re.fullmatch("coreward.cluster: . of 4 cells are worse beyond noise\n" if worse else "", ran.stderr), ran.stderr
+        assert (ran.returncode, ran.stdout) == (int(worse), alone.stdout), report
+        assert [path.read_bytes() for path in (tmp_path / "j", tmp_path / "h") if path.exists()] == files
+    assert len(keys(tmp_path / "state")) == 4
+    for option in ("--jobs=2", "--shard=0/2", "--left"):
+        ran = subprocess.run([sys.executable, "-m", "coreward.cluster", "matrix", *map(str, [*words, *own]), option], capture_output=True, text=True)
+        assert (ran.returncode, ran.stderr) == (2, f"coreward.cluster: {option.partition('=')[0]} has no meaning on a cluster\n")
+
+
 def test_a_killed_driver_continues(address, plan, local, tmp_path):
     state = tmp_path / "state"
     line = [sys.executable, "-m", "coreward.cluster", "sweep", plan, "--ray", address, "--task-s=0", "--json", "--state", state]
@@ -181,6 +244,45 @@ def test_tasks_in_flight_are_bounded_and_as_long_as_asked(address, plan, tmp_pat
     assert max(runs for _, runs in seen) > 1 and sum(runs for _, runs in seen) == RUNS
 
 
+def test_the_dashboard_names_runs_and_cells(address, plan, tmp_path):
+    from ray.util.state import list_tasks
+
+    cluster.sweep(plan, state=tmp_path / "a", address=address, task_s=0)
+    cluster.matrix("NO_TTWU_QUEUE", **MATRIX, state=tmp_path / "b", address=address, task_s=100)
+    workload = "hackbench -g 4 -f 4 --threads --pipe -l 200 -s 100"
+    wanted = {f"{workload} on 2n2l2c1t, baseline, seed {seed}" for seed in range(1, 6)}
+    wanted.add(f"{workload} on 1n2l2c2t, NO_TTWU_QUEUE, 3 runs a side")
+    end, names = time.monotonic() + 30, set()
+    # they come there some seconds later
+    while not wanted <= names and time.monotonic() < end:
+        names = {task.name for task in list_tasks(limit=10000)}
+        time.sleep(0.5)
+    assert wanted <= names, names
+
+
+def test_memory_does_not_grow_with_the_runs(address, tmp_path):
+    """Each result is some KiB, and the driver forgets it once it is written."""
+
+    def peak_kib():
+        return int(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")).split()[1])
+
+    def grown(points):
+        long = tmp_path / f"{points}.toml"
+        long.write_text(PLAN.replace("points = 11", f"points = {points}").replace("-l 200", "-l 2"))
+        Path("/proc/self/clear_refs").write_text("5")
+        before = peak_kib()
+        work = cluster.Work("sweep", (), "", long)
+        cluster._make_all(work, tmp_path / f"{points}.state", address, 0.5, [])
+        state = tmp_path / f"{points}.state"
+        assert len(keys(state)) == 5 * (points + 1)
+        return peak_kib() - before, state.stat().st_size >> 10
+
+    grown(20)
+    few, many = grown(20), grown(400)
+    # the runs that are left are listed with their names, some 0.2 KiB each; results are 1.2 KiB each
+    assert many[0] - few[0] < (many[1] - few[1]) / 2, (few, many)
+
+
 def test_what_is_refused(address, plan, tmp_path, monkeypatch):
     state = tmp_path / "state"
     with pytest.raises(coreward.Error, match="task_s is -1"):
@@ -200,8 +302,8 @@ def test_results_of_something_else_are_not_taken(address, plan, tmp_path, monkey
     """As from a node where a file of the plan differs."""
 
     def make(common, shards):
-        text, strict, build = common
-        return cluster._make_runs((text.replace(b"-l 200", b"-l 201"), strict, build), shards)
+        work, text, build = common
+        return cluster._make_runs((work, text.replace(b"-l 200", b"-l 201"), build), shards)
 
     monkeypatch.setattr(cluster, "_make_runs", make)
     with pytest.raises(coreward.Error, match=f"^{RUNS} runs have other files on the nodes than here, the first one hackbench"):

@@ -121,3 +121,37 @@ def test_specifications_and_results_can_be_pickled_and_compared():
 def test_importing_it_is_quick_and_loads_no_other_library():
     code = "import sys, coreward; print([m for m in ('numpy', 'pandas', 'polars', 'pyarrow', 'altair') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        (lambda **said: coreward.compare(SMALL, "2c", "NO_SIS_UTIL", runs=3, **said), 6),
+        (lambda **said: coreward.compare_experiment("experiments/negative-no-op.toml", runs=2, scale=0.001, **said), 4),
+        (lambda **said: coreward.matrix("NO_SIS_UTIL", machines=["2c", "3c"], workloads=SMALL, runs=2, **said), 2),
+        (lambda **said: coreward.sweep({"name": "s", "machines": ["2c"], "workloads": [SMALL], "list": ["NO_SIS_UTIL"]}, **said), 10),
+    ],
+)
+def test_progress_is_told_to_the_end_in_the_callers_thread(call, number):
+    seen, threads = [], set()
+
+    def progress(done, total):
+        seen.append((done, total))
+        threads.add(threading.current_thread())
+
+    found = call(progress=progress)
+    assert seen[-1] == (number, number) and seen == sorted(seen)
+    assert threads == {threading.current_thread()}
+    assert found == call()
+
+
+def test_what_progress_raises_stops_it_within_100_ms():
+    raised = []
+
+    def progress(done, total):
+        raised.append(time.monotonic())
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        coreward.compare(LONG, "2c", "NO_SIS_UTIL", progress=progress)
+    assert time.monotonic() - raised[0] < 0.1 and len(raised) == 1

@@ -164,6 +164,13 @@ def test_tables_are_those_of_the_command_line(cli, tmp_path, words, call):
     assert pickle.loads(pickle.dumps(result)).table() == result.table("runs")
 
 
+def test_a_matrix_takes_cells_from_other_files(tmp_path):
+    whole = coreward.matrix("NO_SIS_UTIL", **ONE, state=tmp_path / "a")
+    seen = []
+    again = coreward.matrix("NO_SIS_UTIL", **ONE, merge=tmp_path / "a", progress=lambda *now: seen.append(now))
+    assert again == whole and seen == [], "nothing was left to do"
+
+
 def test_a_sweep_can_do_without_its_runs():
     assert "runs" not in coreward.sweep(PLAN, runs_table=False).tables
 

@@ -6,6 +6,7 @@ import math
 import os
 import random
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -167,7 +168,9 @@ def found(tmp_path_factory):
 def test_a_study_is_the_same_again_and_makes_no_run_twice(found):
     directory, out = found
     kept = (directory / "state").read_bytes()
-    again = tune(directory / "study.toml", state=directory / "state", jobs=1)
+    seen = []
+    again = tune(directory / "study.toml", state=directory / "state", jobs=1, progress=lambda *now: seen.append(now))
+    assert seen == [(6, 24), (12, 24), (18, 24), (24, 24)], "two searches of two batches"
     assert str(again) == out
     assert again.json == (directory / "t.json").read_text()
     assert (directory / "state").read_bytes() == kept
@@ -204,9 +207,17 @@ def test_a_score_is_what_a_comparison_says(found):
 
 def test_the_page_has_every_setting_and_a_plot(found):
     page = (found[0] / "t.html").read_text()
-    for setting in json.loads((found[0] / "t.json").read_text())["settings"]:
+    data = json.loads((found[0] / "t.json").read_text())
+    for setting in data["settings"]:
         assert page.count(setting["setting"]) >= 2
-    assert page.count("<svg") == 1 and "nan" not in page and "src=" not in page and "href=" not in page
+    assert 'aria-label="The settings by their objectives' in page and page.count("<h2>The settings: ") == 2
+    assert page.count('class="floor"') == 2, "the baseline and the first setting"
+    assert "nan" not in page.lower() and "src=" not in page and "href=" not in page
+    # the command of the worst cell makes the same runs
+    worst = data["settings"][0]["repeated"]["worst"]
+    words = shlex.split(worst["command"])[1:]
+    compared = json.loads(coreward._native.call([*words, "--json"], False)[0])
+    assert compared["variants"][0]["delta_pct"][compared["headline"][0]] == pytest.approx(worst["delta_pct"])
 
 
 def test_outputs_are_written_as_the_commands_write_theirs(tmp_path):
@@ -380,3 +391,26 @@ def test_a_missing_file_or_library_is_said_in_one_line(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     status, _, errors = command("t.toml", env=environment)
     assert (status, errors) == (2, "coreward: tune needs the Python package optuna: pip install 'coreward[tune]'\n")
+
+
+def test_the_command_starts_the_search_and_has_its_options(cli, tmp_path):
+    program = os.environ.get("COREWARD", str(ROOT / "target/release/coreward"))
+    here = os.path.dirname(sys.executable)
+
+    def tune_by_command(*words, path=here):
+        ran = subprocess.run([program, "tune", *words], capture_output=True, text=True, env={"PATH": str(path)}, cwd=ROOT)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    missing = ("none.toml", "--state=s")
+    assert tune_by_command(*missing) == command(*missing, cwd=ROOT) == (2, "", "coreward: cannot read none.toml: No such file or directory\n")
+
+    def options(text):
+        return set(re.findall(r"--[a-z]+", text))
+
+    assert options(cli("tune", "--help")[1]) == options(command("--help")[1])
+    # a Python that has no packages
+    os.symlink(sys._base_executable, tmp_path / "python3")
+    status, _, errors = tune_by_command("none.toml", path=tmp_path)
+    assert (status, errors.count("\n")) == (2, 1) and "tune needs the Python package coreward, which " in errors
+    assert tune_by_command("none.toml", path=tmp_path / "nowhere")[2].startswith("coreward: cannot run python3: ")
+    assert cli("tune", "none.toml", "--job", "3")[0] == 2

@@ -81,6 +81,13 @@ impl Plan {
         Ok((Plan { machine, row, name: suite_row.name.clone(), prepared }, item))
     }
 
+    /// What the cell is called.
+    pub(super) fn describe(&self) -> String {
+        let Prepared { experiment, machine, cases, .. } = &self.prepared;
+        let change = &experiment.variants[0].label;
+        format!("{} on {}, {change}, {} runs a side", cases[0].workload.name, machine.name, cases[0].runs)
+    }
+
     /// Runs both sides.
     ///
     /// # Errors

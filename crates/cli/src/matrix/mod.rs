@@ -12,14 +12,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use coreward_input::Printer;
 use coreward_machine::Machine;
+use coreward_metrics::Metric;
 use coreward_workload::Scale;
 
 use crate::assumed;
 use crate::caller;
 use crate::cli;
 use crate::figure;
+use crate::look;
 use crate::output::Outputs;
 use crate::prepared::Prepared;
+use crate::shard;
 use crate::shell;
 use crate::standing;
 use crate::state::State;
@@ -45,7 +48,8 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
 
     let inputs = specs.iter().filter_map(|spec| Machine::path(spec)).map(Path::to_owned);
     let inputs = inputs.chain(args.suite.clone()).chain(rows.iter().flat_map(Row::paths));
-    let inputs: Vec<PathBuf> = inputs.chain(args.state.clone()).collect();
+    let inputs = inputs.chain(args.state.clone()).chain(args.shares.merge.iter().cloned());
+    let inputs: Vec<PathBuf> = inputs.collect();
     let mut outputs = Outputs::new(inputs);
     let mut open = |option, target: &Option<PathBuf>| {
         let file = target.as_deref().filter(|target| *target != Path::new("-"));
@@ -56,10 +60,18 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
 
     let mut tables = Tables::open(&mut outputs, &args.tables.files)?;
 
-    let plans = plans(args, change, &specs, &machines, &rows)?;
-    let state = State::open("matrix", args.state.as_deref())?;
+    let shards = &args.shares.shard;
+    let plans = shard::share(plans(args, change, &specs, &machines, &rows)?, shards);
+    let mut state = State::open("matrix", args.state.as_deref())?;
+    state.merge(&args.shares.merge)?;
     let (plans, items): (Vec<Plan>, Vec<Item>) = plans.into_iter().unzip();
+    if args.shares.left {
+        return shard::left(plans.len(), &work::left(&items, &state), |i| plans[i].describe(), out);
+    }
     let cells = work::finish(&items, "cells", &state, work::jobs(args.jobs), |i| plans[i].run())?;
+    if !shards.is_empty() {
+        return shard::kept(shards, plans.len(), "cells", out);
+    }
     let report = report(args, change, &plans, cells, machines, rows)?;
 
     self::rows(&plans, &report, &mut tables)?;
@@ -70,7 +82,8 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
         file.finish()?;
     }
     if let Some(mut file) = html {
-        file.write_all(page::render(&report, &serde_json::to_string_pretty(&report)?).as_bytes())?;
+        let (look, data) = (look(&plans, &report)?, serde_json::to_string_pretty(&report)?);
+        file.write_all(page::render(&report, &look, &data).as_bytes())?;
         file.finish()?;
     }
     if let Some(mut file) = json {
@@ -88,6 +101,16 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
         unmet.push(figure::worse_cells(report.summary.worse, report.summary.cells));
     }
     Unmet::check(&unmet)
+}
+
+/// The first runs of the most damaged cell, drawn.
+fn look(plans: &[Plan], report: &Report) -> Result<String> {
+    let Some(cell) = report.cells.first() else { return Ok(String::new()) };
+    let is_it = |plan: &&Plan| plan.prepared.machine.name == cell.machine && plan.name == cell.name;
+    let Some(Plan { prepared, .. }) = plans.iter().find(is_it) else { return Ok(String::new()) };
+    let runtime_s =
+        cell.runs.iter().filter_map(|runs| runs.first()?.get(Metric::runtime_s)).fold(0.0, f64::max);
+    look::runs(look::sides(prepared), &prepared.cases[0].workload, runtime_s)
 }
 
 /// The runs of all cells, machine by machine.

@@ -2,19 +2,13 @@
 
 use coreward_metrics::fidelity::Standing;
 use coreward_metrics::html::{Heat, Page, Tone, heat_map};
-use coreward_metrics::stats::Verdict;
 
 use super::report::{Judged, Report};
 use super::text::{hits, short};
-use crate::figure::JudgedFigure;
+use crate::figure::{self, JudgedFigure};
 
-/// A change of so many percent has the full colour.
-const FULL_PCT: f64 = 30.0;
-/// The faintest colour of a cell beyond noise.
-const FAINT: f64 = 0.2;
-
-/// `data` is the report as JSON.
-pub(super) fn render(report: &Report, data: &str) -> String {
+/// `look` is a closer look at the first cell; `data` is the report as JSON.
+pub(super) fn render(report: &Report, look: &str, data: &str) -> String {
     let mut page = Page::new(&format!("{} against {}", report.change, report.baseline.join(", ")));
     let summary = &report.summary;
     page.names(&[
@@ -42,12 +36,17 @@ pub(super) fn render(report: &Report, data: &str) -> String {
     let rows: Vec<_> =
         report.machines.iter().map(|machine| (machine.name.as_str(), row(&machine.name))).collect();
     page.html(&heat_map(&head, &rows));
-    page.heading("Cells by damage");
     let figures = report.cells.iter().flat_map(|cell| cell.figures.iter().map(move |figure| (cell, figure)));
-    page.table(
-        &["machine", "workload", "metric", "change %", "CI95", "p, corrected", "record", "command"],
-        &figures.map(|(cell, figure)| line(cell, figure)).collect::<Vec<_>>(),
-    );
+    let called = |cell: &Judged| format!("{} on {}", cell.name, cell.machine);
+    let named = figures.clone().map(|(cell, figure)| (called(cell), figure));
+    page.html(&figure::drawing(named.collect()));
+    page.heading("Cells by damage");
+    let head = [&["machine", "workload"], &figure::COLUMNS[..], &["record", "command"]].concat();
+    page.table(&head, &figures.map(|(cell, figure)| line(cell, figure)).collect::<Vec<_>>());
+    if let Some(cell) = report.cells.first() {
+        page.heading(&format!("A closer look: {}", called(cell)));
+        page.html(look);
+    }
     page.heading("Workloads");
     let described = report.workloads.iter().map(|row| {
         let cells = [row.name.as_str(), &row.workload, &row.reason];
@@ -65,44 +64,19 @@ fn heat(cell: &Judged, runs: u32) -> Heat {
         format!(
             "{}: {} %, CI95 {}, record {}",
             figure.figure.metric.name(),
-            change(figure),
-            interval(figure),
+            figure::change(figure),
+            figure::interval(figure),
             hits(cell.record)
         )
     };
     let title: Vec<_> = cell.figures.iter().map(sentence).collect();
-    let size =
-        cell.main().map_or(0.0, |figure| figure.figure.delta_pct.map_or(1.0, |delta| delta.abs() / FULL_PCT));
-    let degree = match cell.verdict {
-        Verdict::Worse => -size.clamp(FAINT, 1.0),
-        Verdict::Better => size.clamp(FAINT, 1.0),
-        _ => 0.0,
-    };
+    let degree = figure::degree(cell.main(), cell.verdict);
     Heat { text: short(cell, runs), title: format!("{}: {}", cell.workload, title.join("; ")), degree }
 }
 
 fn line(cell: &Judged, figure: &JudgedFigure) -> Vec<(String, Tone)> {
-    let (tone, mark) = match figure.verdict {
-        Verdict::Worse => (Tone::Bad, " *"),
-        Verdict::Better => (Tone::Good, " *"),
-        _ => (Tone::Plain, ""),
-    };
-    vec![
-        (cell.machine.clone(), Tone::Text),
-        (cell.name.clone(), Tone::Text),
-        (figure.figure.metric.name().to_owned(), Tone::Text),
-        (format!("{}{mark}", change(figure)), tone),
-        (interval(figure), Tone::Plain),
-        (figure.corrected_p.map_or("-".into(), |p| format!("{p:.4}")), Tone::Plain),
-        (hits(cell.record), Tone::Plain),
-        (cell.command.clone(), Tone::Text),
-    ]
-}
-
-fn change(figure: &JudgedFigure) -> String {
-    figure.figure.delta_pct.map_or("from 0".into(), |delta| format!("{delta:+.2}"))
-}
-
-fn interval(figure: &JudgedFigure) -> String {
-    figure.figure.interval_pct.map_or("-".into(), |(low, high)| format!("{low:+.2} to {high:+.2}"))
+    let mut line = vec![(cell.machine.clone(), Tone::Name), (cell.name.clone(), Tone::Name)];
+    line.extend(figure::row(figure));
+    line.extend([(hits(cell.record), Tone::Plain), (cell.command.clone(), Tone::Command)]);
+    line
 }

@@ -1,18 +1,13 @@
 //! The report as a page.
 
-use coreward_metrics::Verdict;
 use coreward_metrics::html::{Heat, Page, Tone, heat_map};
 
 use super::report::{Cell, Report, Setting};
-use crate::figure;
+use crate::figure::{self, JudgedFigure};
 
-/// A change of so many percent has the full colour.
-const FULL_PCT: f64 = 30.0;
-/// The faintest colour of a cell beyond noise.
-const FAINT: f64 = 0.2;
-
-/// All settings, and how each changes each workload on each machine; `data` is the report as JSON.
-pub(super) fn render(report: &Report, data: &str) -> String {
+/// All settings, and how each changes each workload on each machine. `look` is a closer look at the report's outermost
+/// cell; `data` is the report as JSON.
+pub(super) fn render(report: &Report, look: &str, data: &str) -> String {
     let mut page = Page::new(&report.name);
     let summary = &report.summary;
     page.names(&[
@@ -60,6 +55,16 @@ pub(super) fn render(report: &Report, data: &str) -> String {
     let rows: Vec<(&str, Vec<Option<Heat>>)> =
         report.settings.iter().map(|setting| (setting.setting.as_str(), row(setting))).collect();
     page.html(&heat_map(&head, &rows));
+    let figures = report.cells.iter().flat_map(|cell| cell.figures.iter().map(move |figure| (cell, figure)));
+    let called = |cell: &Cell| format!("{} on {}, {}", cell.name, cell.machine, cell.setting);
+    page.html(&figure::drawing(figures.clone().map(|(cell, figure)| (called(cell), figure)).collect()));
+    page.heading("Cells");
+    let head = [&["setting", "machine", "workload"], &figure::COLUMNS[..], &["command"]].concat();
+    page.table(&head, &figures.map(|(cell, figure)| of_cell(cell, figure)).collect::<Vec<_>>());
+    if let Some(cell) = report.outermost() {
+        page.heading(&format!("A closer look: {}", called(cell)));
+        page.html(look);
+    }
     report.broken().iter().for_each(|broken| page.text(&format!("broken: {broken}")));
     page.data(data);
     page.finish()
@@ -78,20 +83,26 @@ fn line(setting: &Setting) -> Vec<(String, Tone)> {
     ]
 }
 
+fn of_cell(cell: &Cell, figure: &JudgedFigure) -> Vec<(String, Tone)> {
+    let names = [(&cell.setting, Tone::Text), (&cell.machine, Tone::Name), (&cell.name, Tone::Name)];
+    let command = (cell.command.clone(), Tone::Command);
+    names
+        .map(|(name, tone)| (name.clone(), tone))
+        .into_iter()
+        .chain(figure::row(figure))
+        .chain([command])
+        .collect()
+}
+
 fn heat(cell: &Cell, runs: u32) -> Heat {
     let main = figure::main(&cell.figures, cell.verdict);
-    let delta = main.and_then(|judged| judged.figure.delta_pct);
-    let size = (delta.map_or(1.0, |delta| delta.abs() / FULL_PCT)).clamp(FAINT, 1.0);
-    let (degree, mark) = match cell.verdict {
-        Verdict::Worse => (-size, "*"),
-        Verdict::Better => (size, "*"),
-        _ => (0.0, ""),
-    };
-    let text = match delta {
+    let mark = if cell.verdict.is_significant() { "*" } else { "" };
+    let text = match main.and_then(|judged| judged.figure.delta_pct) {
         _ if cell.same_runs == runs as usize => "=".into(),
         Some(delta) => format!("{delta:+.1}{mark}"),
         None => format!("from 0{mark}"),
     };
     let metric = main.map_or("", |judged| judged.figure.metric.name());
-    Heat { text, title: format!("{}: {metric}", cell.workload), degree }
+    let title = format!("{}: {metric}", cell.workload);
+    Heat { text, title, degree: figure::degree(main, cell.verdict) }
 }

@@ -22,12 +22,11 @@ use crate::matrix::suite::{self, Row};
 use crate::policy::Policy;
 use crate::scale;
 use crate::setup::{self, Host};
+use crate::shard;
 use crate::work::Item;
 
 /// Largest file, in KiB.
 const MAX_KIB: u64 = 4 << 10;
-/// The most runs of a sweep: their metrics are in memory, 2 KiB each.
-pub(super) const MAX_POINTS: usize = 500_000;
 const DEFAULT_RUNS: u32 = 5;
 
 #[derive(Deserialize)]
@@ -205,8 +204,9 @@ impl Plan {
             rows,
         };
         let points = plan.points().len();
-        if points > MAX_POINTS {
-            return Err(at(0, &format!("the sweep has {points} runs, allowed are {MAX_POINTS}")));
+        // their metrics are in memory, 2 KiB each
+        if points > shard::MOST {
+            return Err(at(0, &format!("the sweep has {points} runs, allowed are {}", shard::MOST)));
         }
         Ok(plan)
     }

@@ -136,6 +136,16 @@ impl Report {
         }
     }
 
+    /// The cell that is worst beyond noise; if none is, the one that is best; if none is that either, the first.
+    pub(super) fn outermost(&self) -> Option<&Cell> {
+        let size = |cell: &Cell| figure::main(&cell.figures, cell.verdict).map_or(0.0, figure::size);
+        let largest = |verdict| {
+            let cells = self.cells.iter().filter(|cell| cell.verdict == verdict);
+            cells.max_by(|a, b| size(a).total_cmp(&size(b)))
+        };
+        largest(Verdict::Worse).or_else(|| largest(Verdict::Better)).or(self.cells.first())
+    }
+
     /// What invariants were broken in which cells.
     pub(super) fn broken(&self) -> Vec<String> {
         let of = |cell: &Cell| -> Vec<String> {

@@ -9,6 +9,7 @@ mod stored;
 mod task_group;
 
 use std::io::{IsTerminal, Write, stderr};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -26,6 +27,7 @@ use crate::assumed;
 use crate::calibrate;
 use crate::caller;
 use crate::cli;
+use crate::look;
 use crate::output::{self, Outputs};
 use crate::prepared;
 use crate::setup::{self, Host};
@@ -107,7 +109,8 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     if let Some(mut file) = html {
         let mut data = Vec::new();
         report.json(&mut data)?;
-        file.write_all(page::render(&report, &String::from_utf8(data)?).as_bytes())?;
+        let (benchmark, drawn) = look(&host, &pairs)?;
+        file.write_all(page::render(&report, (benchmark, &drawn), &String::from_utf8(data)?).as_bytes())?;
         file.finish()?;
     }
     if let Some(mut file) = json {
@@ -120,6 +123,16 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
         report.text(out)?
     }
     Unmet::check(&report.unmet())
+}
+
+/// The benchmark that moves most tasks in the simulation, and its first run there, drawn.
+fn look<'a>(host: &Host, pairs: &'a [Pair]) -> Result<(&'a str, String)> {
+    let moves = |pair: &Pair| pair.simulated.migrations.unwrap_or(0.0);
+    let most = pairs.iter().max_by(|a, b| moves(a).total_cmp(&moves(b)));
+    let pair = most.context("there is a benchmark")?;
+    let side = look::Side { label: host.policy.profile.name(), seed: 1, host };
+    let drawn = look::runs(iter::once(side), &workload(&pair.benchmark)?, pair.simulated.time_s)?;
+    Ok((&pair.benchmark, drawn))
 }
 
 /// Runs the benchmarks, and calibrates before each round if that is asked for.

@@ -45,7 +45,7 @@ fn section(out: &mut String, comparison: &Comparison) {
         _ = writeln!(out, "<h1>{}</h1>", escape(case));
     }
     recipe(out, comparison);
-    out.push_str(&changes::drawing(comparison));
+    out.push_str(&changes::of_comparison(comparison));
     for &metric in &comparison.headline {
         chart(out, comparison, metric);
     }
@@ -98,7 +98,12 @@ fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
     let scale = if longest > 0.0 { BAR_AREA / longest } else { 0.0 };
     let (width, height) = (BAR_AREA + 400.0, BAR_STEP * sides.len() as f64);
     _ = writeln!(out, "<h2>{}</h2>\n<p class=\"plain\">{}</p>", heading(metric), escape(metric.help()));
-    _ = writeln!(out, "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
+    _ = writeln!(
+        out,
+        "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" \
+         aria-label=\"{} of each side, as in the table below\">",
+        metric.name()
+    );
     for (i, (side, summary)) in sides.iter().enumerate() {
         let (top, end) = (BAR_STEP * i as f64 + 4.0, 200.0 + summary.mean.abs() * scale);
         let (middle, whisker) = (top + BAR_HEIGHT / 2.0, spread(summary) * scale);
@@ -137,7 +142,11 @@ fn why_differs(out: &mut String, base: &Side, variant: &Variant) {
         escape(&variant.side.label),
         escape(&base.label)
     );
-    _ = writeln!(out, "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
+    _ = writeln!(
+        out,
+        "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" \
+         aria-label=\"Difference in CPU time by part, as in the table below\">"
+    );
     for (i, row) in rows.iter().enumerate() {
         let (top, difference) = (BAR_STEP * i as f64 + 4.0, row.variant - row.base);
         let middle = top + BAR_HEIGHT / 2.0 + 4.0;

@@ -9,6 +9,7 @@ mod plot;
 
 use std::fmt::Write;
 
+pub use changes::{Change, drawing as changes};
 pub use comparison::render;
 pub use floor::{Place, floor_plan, moves_map};
 pub use heat::{Heat, heat_map};
@@ -45,6 +46,7 @@ td.moves { background: color-mix(in srgb, var(--bar) calc(var(--heat) * .8), tra
   .wide { overflow: visible; } th, td { padding: .1rem .3rem; font-size: 9px; } svg, tr, figure { break-inside: avoid; }
   h1, h2 { break-after: avoid; } details:not([open]) { display: none; }
 }
+th.name, td.name { text-align: left; } td.command { min-width: 22rem; font-size: 12px; }
 .heat th, .heat td { padding: .2rem .4rem; font-size: 13px; }
 ";
 
@@ -58,10 +60,20 @@ pub enum Tone {
     Plain,
     /// Words.
     Text,
+    /// A name that is not broken.
+    Name,
+    /// A command line.
+    Command,
     /// A figure that is as wanted.
     Good,
     /// A figure that is not.
     Bad,
+}
+
+impl Tone {
+    fn is_left(self) -> bool {
+        matches!(self, Tone::Text | Tone::Name | Tone::Command)
+    }
 }
 
 impl Page {
@@ -131,7 +143,13 @@ impl Page {
             escape(&head.join(", "))
         );
         self.0.push_str("<table>\n<tr>");
-        head.iter().for_each(|text| _ = write!(self.0, "<th scope=\"col\">{}</th>", escape(text)));
+        for (column, text) in head.iter().enumerate() {
+            // over words as they stand
+            let words =
+                rows.first().is_some_and(|row| row.get(column).is_some_and(|(_, tone)| tone.is_left()));
+            let class = if words { " class=\"name\"" } else { "" };
+            _ = write!(self.0, "<th scope=\"col\"{class}>{}</th>", escape(text));
+        }
         self.0.push_str("</tr>\n");
         for row in rows {
             self.0.push_str("<tr>");
@@ -139,6 +157,8 @@ impl Page {
                 let class = match tone {
                     Tone::Plain => "",
                     Tone::Text => " class=\"text\"",
+                    Tone::Name => " class=\"name\"",
+                    Tone::Command => " class=\"text command\"",
                     Tone::Good => " class=\"good\"",
                     Tone::Bad => " class=\"bad\"",
                 };

@@ -19,7 +19,7 @@ from ._spec import (
     baseline_options,
     changes_of,
 )
-from ._words import answer, assignments, several
+from ._words import Progress, answer, assignments, several
 
 
 def compare(
@@ -41,6 +41,7 @@ def compare(
     html: PathOf | None = None,
     output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compares variants of a policy with a baseline, as `coreward compare --with` does.
 
@@ -64,6 +65,8 @@ def compare(
         html: a file to which the report is written as a page.
         output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
         strict: refuse a description that leaves something open, instead of assuming it.
+        progress: called with the number of runs that are done and of all, in the thread of the caller, at most 50 times
+            a second. Runs may be added. What it raises stops the comparison.
 
     Raises:
         Error: a name or a value is refused, a run does not end, or a file cannot be written.
@@ -81,7 +84,7 @@ def compare(
         "strict": strict,
         "json": True,
     }
-    return Comparison(answer("compare", options, Workload.of(workload), rows=True))
+    return Comparison(answer("compare", options, Workload.of(workload), rows=True, progress=progress))
 
 
 def compare_experiment(
@@ -101,6 +104,7 @@ def compare_experiment(
     html: PathOf | None = None,
     output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compares the sides of an experiment file, as `coreward compare FILE.toml` does.
 
@@ -124,7 +128,7 @@ def compare_experiment(
         "strict": strict,
         "json": True,
     }
-    return Comparison(answer("compare", options, Path(file), rows=True))
+    return Comparison(answer("compare", options, Path(file), rows=True, progress=progress))
 
 
 def _effort(
@@ -164,9 +168,11 @@ def matrix(
     jobs: int | None = None,
     task_group_depth: int | None = None,
     state: PathOf | None = None,
+    merge: PathOf | Iterable[PathOf] = (),
     html: PathOf | None = None,
     output: PathOf | Iterable[PathOf] = (),
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Matrix:
     """Shows what one change does to many workloads on many machines, the worst first, as `coreward matrix` does.
 
@@ -182,31 +188,54 @@ def matrix(
         jobs: number of cells that are run at once; None is the number of CPUs.
         task_group_depth: nesting depth of the workloads' task group, 0 to 16; None is 3.
         state: a file that keeps finished cells, which are not run again.
+        merge: files of that kind, of which finished cells are taken, too.
         html: a file to which the report is written as a page.
         output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
         strict: refuse a description that leaves something open, instead of assuming it.
+        progress: called with the number of cells that are done and of all that are left, as in `compare()`.
 
     Raises:
         Error: a name or a value is refused, a run does not end, or a file cannot be written.
     """
+    what = matrix_options(
+        change,
+        baseline=baseline,
+        machines=machines,
+        workloads=workloads,
+        costs=costs,
+        seed=seed,
+        runs=runs,
+        task_group_depth=task_group_depth,
+        strict=strict,
+    )
+    files = {"suite": suite, "state": state, "merge": several(merge), "html": html, "output": several(output)}
+    return Matrix(answer("matrix", {**what, **files, "jobs": jobs, "json": True}, rows=True, progress=progress))
+
+
+def matrix_options(
+    change: Policy | str,
+    *,
+    baseline: PolicyOf = None,
+    machines: MachineOf | Iterable[MachineOf] = (),
+    workloads: str | Iterable[str] = (),
+    costs: Mapping[str, object] | None = None,
+    seed: int = 1,
+    runs: int = 8,
+    task_group_depth: int | None = None,
+    strict: bool = False,
+) -> dict[str, object]:
+    """The options that say what `coreward matrix` runs; the arguments are those of `matrix()`."""
     hosts = [Machine.of(machine) for machine in several(machines)]
     if own := next((host for host in hosts if host.costs), None):
         raise Error(f"machines: {own}: the costs of a matrix are the same on all machines, see costs")
-    options = {
+    return {
         "with": changes_of(change)[0],
         **baseline_options(baseline),
         "machine": [host.spec for host in hosts],
         "workload": several(workloads),
-        "suite": suite,
         "cost": assignments(costs or {}),
         "seed": seed,
         "runs": runs,
-        "jobs": jobs,
         "task_group_depth": task_group_depth,
-        "state": state,
-        "html": html,
-        "output": several(output),
         "strict": strict,
-        "json": True,
     }
-    return Matrix(answer("matrix", options, rows=True))

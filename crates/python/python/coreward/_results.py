@@ -91,7 +91,7 @@ class Result:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table().__arrow_c_stream__(requested_schema)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (Answer(self._words, self.json, self.remarks, self.unmet, self._runs),)
 
     def __eq__(self, other: object) -> bool:
@@ -286,8 +286,8 @@ class Sweep(Result):
         columns = ("setting", "mean_delta_pct", "worst_delta_pct", "better", "worse")
         rows = [[setting[column] for column in columns] for setting in self.settings]
         yield "settings", columns, rows
-        columns = ("machine", "case", "workload", "side", *_FIGURE)
-        yield "cells", columns, _figures(self.cells, "machine", "name", "workload", "setting")
+        of_cells = ("machine", "case", "workload", "side", *_FIGURE)
+        yield "cells", of_cells, _figures(self.cells, "machine", "name", "workload", "setting")
 
 
 class _Rows(Result):

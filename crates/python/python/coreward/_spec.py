@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from ._words import answer, assignments, several, text
 
@@ -18,6 +18,7 @@ class _Named(Mapping[str, object]):
     """Values by name that do not change, so that what has them can be a key."""
 
     __slots__ = ("_items",)
+    _items: Mapping[str, object]
 
     def __init__(self, values: Mapping[str, object]) -> None:
         object.__setattr__(self, "_items", MappingProxyType(dict(values)))
@@ -28,7 +29,7 @@ class _Named(Mapping[str, object]):
     def __getitem__(self, name: str) -> object:
         return self._items[name]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._items)
 
     def __len__(self) -> int:
@@ -40,7 +41,7 @@ class _Named(Mapping[str, object]):
     def __repr__(self) -> str:
         return repr(dict(self._items))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return _Named, (dict(self._items),)
 
 
@@ -58,6 +59,11 @@ class Machine:
     spec: str
     costs: Mapping[str, object] = _Named({})
 
+    if TYPE_CHECKING:
+        # a path is one, too
+
+        def __init__(self, spec: PathOf, costs: Mapping[str, object] = ...) -> None: ...
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", os.fspath(self.spec))
         object.__setattr__(self, "costs", _Named(self.costs))
@@ -65,7 +71,7 @@ class Machine:
     @classmethod
     def of(cls, machine: Machine | str | os.PathLike[str]) -> Machine:
         """The machine itself, or the one that a text stands for."""
-        return machine if isinstance(machine, cls) else cls(os.fspath(machine))
+        return machine if isinstance(machine, Machine) else cls(machine)
 
     @classmethod
     def here(cls) -> Machine:
@@ -114,13 +120,18 @@ class Workload:
 
     command: str
 
+    if TYPE_CHECKING:
+        # a path is one, too
+
+        def __init__(self, command: PathOf) -> None: ...
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "command", os.fspath(self.command))
 
     @classmethod
     def of(cls, workload: Workload | str | os.PathLike[str]) -> Workload:
         """The workload itself, or the one that a text stands for."""
-        return workload if isinstance(workload, cls) else cls(os.fspath(workload))
+        return workload if isinstance(workload, Workload) else cls(workload)
 
     def __str__(self) -> str:
         return self.command
@@ -157,7 +168,7 @@ class Policy:
         """The policy itself, or the one that a text stands for (see `parse()`); None is the machine's kernel."""
         if policy is None:
             return cls()
-        return policy if isinstance(policy, cls) else cls.parse(policy)
+        return policy if isinstance(policy, Policy) else cls.parse(policy)
 
     @classmethod
     def parse(cls, changes: str) -> Policy:

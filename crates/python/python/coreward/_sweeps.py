@@ -13,7 +13,7 @@ from pathlib import Path
 from ._native import Error
 from ._results import Sweep
 from ._spec import Machine, PathOf, Policy, Workload
-from ._words import answer, several
+from ._words import Progress, answer, several
 
 
 def sweep(
@@ -25,6 +25,7 @@ def sweep(
     output: PathOf | Iterable[PathOf] = (),
     runs_table: bool = True,
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Tries many settings on many machines under many workloads, as `coreward sweep` does.
 
@@ -36,6 +37,7 @@ def sweep(
         merge: files of that kind, of which finished runs are taken, too.
         output: files ending in .parquet, .csv or .jsonl to which every metric of every run is written (docs/tables.md).
         runs_table: keep every metric of every run for `table("runs")`, which takes some 10 KiB a run.
+        progress: called with the number of runs that are done and of all that are left, as in `compare()`.
         strict: refuse a description that leaves something open, instead of assuming it.
 
     Raises:
@@ -43,7 +45,7 @@ def sweep(
     """
     options = {"jobs": jobs, "state": state, "merge": several(merge), "output": several(output), "strict": strict, "json": True}
     with file_of(plan) as file:
-        return Sweep(answer("sweep", options, file, rows=runs_table))
+        return Sweep(answer("sweep", options, file, rows=runs_table, progress=progress))
 
 
 @contextmanager

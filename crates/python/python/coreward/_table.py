@@ -82,7 +82,7 @@ class Table:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return Table, (self._columns,)
 
     def __repr__(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from . import _native
 
@@ -40,7 +40,7 @@ def assignments(values: Mapping[str, object]) -> list[str]:
     return [f"{name}={text(value)}" for name, value in values.items()]
 
 
-def several(values: object) -> list:
+def several(values: object) -> list[Any]:
     """One value, or any number of them, as a list."""
     if values is None:
         return []
@@ -49,13 +49,10 @@ def several(values: object) -> list:
     return list(values)
 
 
-def answer(command: str, options: Mapping[str, object], *arguments: object, rows: bool = False) -> Answer:
-    """Carries out a command, of which remarks become warnings of the code that called the package.
-
-    An option is left out if it is None or False, stands alone if it is True, and is repeated for each element of a list.
-    `rows` asks for the table of runs, too.
-    """
-    words = [command]
+def options_as_words(options: Mapping[str, object]) -> list[str]:
+    """Options as words: one is left out if it is None or False, stands alone if it is True, and is repeated for each element
+    of a list."""
+    words = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         for one in value if isinstance(value, list) else [value]:
@@ -63,10 +60,29 @@ def answer(command: str, options: Mapping[str, object], *arguments: object, rows
                 words.append(option)
             elif one is not None and one is not False:
                 words.append(f"{option}={text(one)}")
+    return words
+
+
+#: Called with the number of runs (of a matrix, cells) that are done, and of all that are to be made; there may be more later.
+Progress: TypeAlias = "Callable[[int, int], object]"
+
+
+def answer(
+    command: str,
+    options: Mapping[str, object],
+    *arguments: object,
+    rows: bool = False,
+    progress: Progress | None = None,
+) -> Answer:
+    """Carries out a command, of which remarks become warnings of the code that called the package.
+
+    `rows` asks for the table of runs, too.
+    """
+    words = [command, *options_as_words(options)]
     if arguments:
         words.append("--")
         words.extend(text(argument) for argument in arguments)
-    output, remarks, unmet, columns = _native.call(words, rows)
+    output, remarks, unmet, columns = _native.call(words, rows, progress)
     for remark in remarks:
         warnings.warn(remark, Remark, stacklevel=_outside())
     return Answer(tuple(words), output.decode(), tuple(remarks), unmet, columns)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sweeps on a cluster, by Ray (docs/cluster.md)::
+"""Sweeps and matrices on a cluster, by Ray (docs/cluster.md)::
 
     from coreward import cluster
 
     found = cluster.sweep("placement.toml", state="placement.state", address="auto")
+    cluster.matrix("NO_TTWU_QUEUE", state="matrix.state", address="auto")
 
     python -m coreward.cluster sweep placement.toml --state placement.state --ray auto
+    python -m coreward.cluster matrix --with NO_TTWU_QUEUE --state matrix.state --ray auto
 
-Workers make runs as shards of `coreward sweep`, and this process keeps them in its state file. Ray has to be installed.
+Workers make the runs of a sweep, or the cells of a matrix, as shards of the command, and this process keeps them in its
+state file. Ray has to be installed.
 """
 
 from __future__ import annotations
@@ -21,17 +24,17 @@ import os
 import sys
 import tempfile
 import time
-import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from . import _native, _sweeps
+from . import _comparisons, _native, _sweeps
 from ._native import Error
-from ._results import Sweep
-from ._spec import PathOf
-from ._words import Remark, answer, several
+from ._results import Matrix, Sweep
+from ._spec import PathOf, Policy
+from ._words import Progress, options_as_words, several
 
 #: How often Ray makes a task again whose worker died.
 RETRIES = 3
@@ -51,6 +54,7 @@ def sweep(
     output: PathOf | Iterable[PathOf] = (),
     runs_table: bool = True,
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Tries many settings as `coreward.sweep()` does, with the same result to the byte, on the nodes of a Ray cluster.
 
@@ -61,22 +65,78 @@ def sweep(
         task_s: seconds that a task shall take, from 0 on: as many runs are one task, and at least one. This is what is
             repeated if its worker dies.
 
-    The other arguments are those of `coreward.sweep()`.
+    The other arguments are those of `coreward.sweep()`; what `progress` raises cancels the tasks.
 
     Raises:
         Error: as `coreward.sweep()`; Ray is missing or does not answer; a node has another build of coreward or other
             files; or a run's workers died again and again. What was finished is kept.
     """
     with _sweeps.file_of(plan) as file:
-        _make_all(file, Path(state), address, task_s, several(merge), strict)
+        work = Work("sweep", tuple(options_as_words({"strict": strict})), "", file)
+        _make_all(work, Path(state), address, task_s, several(merge), progress)
         return _sweeps.sweep(file, state=state, output=output, runs_table=runs_table, strict=strict)
 
 
-def _make_all(plan: Path, state: Path, address: str | None, task_s: float, merge: list, strict: bool) -> None:
-    """Has the cluster make what is left of a plan."""
+def matrix(
+    change: Policy | str,
+    *,
+    state: PathOf,
+    address: str | None = None,
+    task_s: float = 5.0,
+    suite: PathOf | None = None,
+    merge: PathOf | Iterable[PathOf] = (),
+    html: PathOf | None = None,
+    output: PathOf | Iterable[PathOf] = (),
+    progress: Progress | None = None,
+    **what: Any,
+) -> Matrix:
+    """Shows what one change does as `coreward.matrix()` does, with the same result to the byte, on the nodes of a Ray cluster.
+
+    Args:
+        state, address, task_s: as in `sweep()`; what is kept, and repeated if its worker dies, is a cell with its runs.
+        what: other arguments of `coreward.matrix()`, but not `jobs`.
+
+    The other arguments are those of `coreward.matrix()`.
+
+    Raises:
+        Error: as `coreward.matrix()` and `sweep()`.
+    """
+    words = options_as_words(_comparisons.matrix_options(change, **what))
+    work = Work("matrix", tuple(words), "--suite=", None if suite is None else Path(suite))
+    _make_all(work, Path(state), address, task_s, several(merge), progress)
+    return _comparisons.matrix(change, suite=suite, state=state, html=html, output=output, **what)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a command is to make, in the words of its command line.
+
+    Attributes:
+        command: `sweep` or `matrix`.
+        words: the options that decide the results.
+        prefix: what stands before the file, as `--suite=`.
+        file: a file that is sent to the nodes.
+    """
+
+    command: str
+    words: tuple[str, ...]
+    prefix: str
+    file: Path | None
+
+    def line(self, options: Mapping[str, object], file: Path | None = None) -> list[str]:
+        """The command line with further options, and with a copy of the file."""
+        file = file or self.file
+        named = [] if file is None else [f"{self.prefix}{file}"]
+        return [self.command, *options_as_words(options), *self.words, *(named if self.prefix else ["--", *named])]
+
+
+def _make_all(
+    work: Work, state: Path, address: str | None, task_s: float, merge: list[PathOf], progress: Progress | None = None
+) -> None:
+    """Has the cluster make what is left."""
     if not task_s >= 0:
         raise Error(f"task_s is {task_s}, allowed are numbers from 0 on")
-    left = _left(plan, state, merge, strict)
+    left = _left(work, state, merge)
     if not left:
         return
     ray = _ray(address)
@@ -84,20 +144,18 @@ def _make_all(plan: Path, state: Path, address: str | None, task_s: float, merge
         try:
             fcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Error(f"{state} is in use by another coreward sweep") from None
-        _Tasks(ray, plan, kept, task_s, strict).make(left)
-    missing = _left(plan, state, [], strict)
+            raise Error(f"{state} is in use by another coreward {work.command}") from None
+        _Tasks(ray, work, kept, task_s).make(left, progress or (lambda done, total: None))
+    missing = _left(work, state, [])
     if missing:
         raise Error(f"{len(missing)} runs have other files on the nodes than here, the first one {missing[0][1]}")
 
 
-def _left(plan: Path, state: Path, merge: list, strict: bool) -> list[tuple[str, str]]:
-    """The runs that are left, each as a shard of its own with what it is called."""
-    with warnings.catch_warnings():
-        # the report has the same remarks
-        warnings.simplefilter("ignore", Remark)
-        options = {"left": True, "state": state, "merge": merge, "strict": strict}
-        lines = answer("sweep", options, plan).json.splitlines()
+def _left(work: Work, state: Path, merge: list[PathOf]) -> list[tuple[str, str]]:
+    """The runs or cells that are left, each as a shard of its own with what it is called."""
+    # the report has the same remarks
+    printed, *_ = _native.call(work.line({"left": True, "state": state, "merge": merge}), False)
+    lines = printed.decode().splitlines()
     return [(shard, name) for shard, _, name in (line.partition(" ") for line in lines)]
 
 
@@ -120,12 +178,12 @@ def _ray(address: str | None) -> Any:
 
 
 class _Tasks:
-    """The tasks of a sweep: a bounded number of them, whose results are kept as they come."""
+    """The tasks of a command: a bounded number of them, whose results are kept as they come."""
 
-    def __init__(self, ray: Any, plan: Path, kept: IO[bytes], task_s: float, strict: bool) -> None:
+    def __init__(self, ray: Any, work: Work, kept: IO[bytes], task_s: float) -> None:
         self.ray = ray
         self.make_runs = ray.remote(num_cpus=1, max_retries=RETRIES)(_make_runs)
-        self.common = ray.put((plan.read_bytes(), strict, _build()))
+        self.common = ray.put((work, work.file and work.file.read_bytes(), _build()))
         self.kept = kept
         self.task_s = task_s
         #: Each task with its runs.
@@ -137,7 +195,7 @@ class _Tasks:
         self.dead: list[str] = []
         self.cpus, self.nodes, self.looked = 1, 1, float("-inf")
 
-    def make(self, left: list[tuple[str, str]]) -> None:
+    def make(self, left: list[tuple[str, str]], progress: Progress) -> None:
         waiting, total, began = deque(left), len(left), time.monotonic()
         try:
             while waiting or self.suspects or self.running:
@@ -148,7 +206,8 @@ class _Tasks:
                 done, _ = self.ray.wait(list(self.running), timeout=LOOK_S)
                 for task in done:
                     self._finish(task)
-                _progress(self, total, time.monotonic() - began)
+                _show(self, total, time.monotonic() - began)
+                progress(self.made, total)
         finally:
             _clear()
             for task in self.running:
@@ -194,17 +253,18 @@ class _Tasks:
         self.worked_s += worked_s
 
 
-def _make_runs(common: tuple[bytes, bool, str], shards: list[str]) -> tuple[float, bytes]:
-    """In a worker: makes runs, and returns the seconds that it took and the state file."""
+def _make_runs(common: tuple[Work, bytes | None, str], shards: list[str]) -> tuple[float, bytes]:
+    """In a worker: makes runs or cells, and returns the seconds that it took and the state file."""
     began = time.monotonic()
-    plan, strict, build = common
+    work, content, build = common
     if build != _build():
         raise Error("a node has another build of coreward, whose results may differ")
     with tempfile.TemporaryDirectory(prefix="coreward-") as directory:
-        file, state = Path(directory, "plan.toml"), Path(directory, "state")
-        file.write_bytes(plan)
-        words = ["sweep", "--jobs=1", f"--state={state}", *(f"--shard={shard}" for shard in shards)]
-        _native.call([*words, *(["--strict"] if strict else []), "--", str(file)], False)
+        state, file = Path(directory, "state"), None
+        if content is not None:
+            file = Path(directory, "file.toml")
+            file.write_bytes(content)
+        _native.call(work.line({"jobs": 1, "state": state, "shard": shards}, file), False)
         return time.monotonic() - began, state.read_bytes()
 
 
@@ -213,7 +273,7 @@ def _build() -> str:
     return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()
 
 
-def _progress(tasks: _Tasks, total: int, took_s: float) -> None:
+def _show(tasks: _Tasks, total: int, took_s: float) -> None:
     """On standard error, and only if that is a terminal."""
     if not sys.stderr.isatty():
         return
@@ -228,41 +288,55 @@ def _clear() -> None:
         sys.stderr.write("\r\x1b[K")
 
 
+#: Options of the commands that have no meaning here.
+_NOT_HERE = ("--jobs", "--shard", "--left")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m coreward.cluster", description="Makes sweeps and matrices on a Ray cluster.")
+    commands = parser.add_subparsers(required=True, dest="command")
+    for name in ("sweep", "matrix"):
+        what = f"coreward {name}, with its options but {', '.join(_NOT_HERE)}, on a cluster"
+        command = commands.add_parser(name, help=what, description=what, allow_abbrev=False)
+        command.add_argument("--ray", metavar="ADDRESS", help="the cluster, as ray.init takes it [default: RAY_ADDRESS, or Ray on this machine]")
+        command.add_argument("--task-s", metavar="S", type=float, default=5.0, help="seconds that a task shall take [default: 5]")
+        command.add_argument("--state", metavar="FILE", type=Path, required=True, help="keeps what is finished")
+        command.add_argument("--merge", metavar="FILE", action="append", default=[], help="also take what is finished from this file")
+        for option in ("--json", "--text", "--html", "--output"):
+            command.add_argument(option, metavar="F", action="append", help=argparse.SUPPRESS)
+        for option in ("--all", "--check", "--fail-if-worse", "--quiet"):
+            command.add_argument(option, action="store_true", help=argparse.SUPPRESS)
+        if name == "sweep":
+            command.add_argument("file", metavar="SWEEP.toml", type=Path)
+        else:
+            command.add_argument("--suite", metavar="F.toml", type=Path, dest="file", help=argparse.SUPPRESS)
+    return parser
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; its report is that of `coreward sweep`. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m coreward.cluster", description="Makes sweeps on a Ray cluster.")
-    command = parser.add_subparsers(required=True).add_parser("sweep", help="coreward sweep, with its options, on a cluster")
-    command.add_argument("file", metavar="SWEEP.toml", type=Path)
-    command.add_argument("--ray", metavar="ADDRESS", help="the cluster, as ray.init takes it [default: RAY_ADDRESS, or Ray on this machine]")
-    command.add_argument("--task-s", metavar="S", type=float, default=5.0, help="seconds that a task shall take [default: 5]")
-    command.add_argument("--state", metavar="FILE", type=Path, required=True, help="keeps finished runs")
-    command.add_argument("--merge", metavar="FILE", action="append", default=[], help="also take finished runs from this file")
-    command.add_argument("--output", metavar="FILE", action="append", default=[], help="write all metrics as a table")
-    command.add_argument("--json", metavar="F", nargs="?", const=True, help="print JSON instead of text, or with =F write it to a file")
-    for flag, what in [
-        ("--all", "print every cell"),
-        ("--check", "exit with 1 if a run broke an invariant"),
-        ("--fail-if-worse", "exit with 1 if a cell is worse beyond noise"),
-        ("--strict", "assume nothing"),
-    ]:
-        command.add_argument(flag, action="store_true", help=what)
-    args = parser.parse_args(arguments)
+    """The command line; its report is that of the command. Returns the exit status."""
+    # a file of these comes after a =
+    given = sys.argv[1:] if arguments is None else arguments
+    given = [f"{word}=-" if word in ("--json", "--text") else word for word in given]
+    args, words = _parser().parse_known_args(given)
+    report = {name: getattr(args, name) for name in ("json", "text", "html", "output", "all", "check", "fail_if_worse", "quiet")}
     try:
+        if refused := [word for word in words if word.partition("=")[0] in _NOT_HERE]:
+            raise Error(f"{refused[0]} has no meaning on a cluster")
+        work = Work(args.command, tuple(words), "" if args.command == "sweep" else "--suite=", args.file)
         # what Ray remarks is no part of the report
-        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-            warnings.simplefilter("ignore", Remark)
-            _make_all(args.file, args.state, args.ray, args.task_s, args.merge, args.strict)
-            options = {name: getattr(args, name) for name in ("state", "json", "output", "all", "check", "fail_if_worse", "strict")}
-            report = answer("sweep", options, args.file)
+        with contextlib.redirect_stdout(sys.stderr):
+            _make_all(work, args.state, args.ray, args.task_s, args.merge)
+            printed, remarks, unmet, _ = _native.call(work.line({"state": args.state, **report}), False)
     except Error as error:
         print(f"coreward.cluster: {error}", file=sys.stderr)
         return 2
-    for remark in report.remarks:
+    for remark in remarks:
         print(f"coreward.cluster: {remark}", file=sys.stderr)
-    sys.stdout.write(report.json)
-    if report.unmet:
-        print(f"coreward.cluster: {report.unmet}", file=sys.stderr)
-    return 1 if report.unmet else 0
+    sys.stdout.write(printed.decode())
+    if unmet:
+        print(f"coreward.cluster: {unmet}", file=sys.stderr)
+    return 1 if unmet else 0
 
 
 if __name__ == "__main__":

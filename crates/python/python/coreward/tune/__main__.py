@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command: python -m coreward.tune."""
+"""The command: coreward tune, or python -m coreward.tune."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._native import Error, Files, shown
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m coreward.tune",
+        prog="coreward tune",
         description="Search for the settings of the policy that serve workloads on machines best (docs/tuning.md).",
     )
     parser.add_argument("file", type=Path, metavar="FILE.toml", help="the study")

@@ -11,6 +11,7 @@ from typing import Any
 
 import optuna
 
+from .._words import Progress
 from . import _plan, _report, _study
 from ._export import Exports, exports
 from ._search import Choice, Method, Range, Score, Trial, covered, dominates, front, search
@@ -76,6 +77,7 @@ def tune(
     *,
     state: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Tuned:
     """Carries out a study.
 
@@ -86,9 +88,10 @@ def tune(
         plan: a file, or what stands in it, as a mapping.
         state: a file that keeps finished runs.
         jobs: number of simultaneous runs, on which the result does not depend; None is the number of CPUs.
+        progress: called with the number of trials that were begun and of all, those of random search included.
 
     Raises:
         Error: the plan is refused, a run does not end, or a file cannot be used.
     """
     loaded = _plan.of(plan) if isinstance(plan, Mapping) else _plan.load(Path(plan))
-    return Tuned(_study.study(loaded, state=None if state is None else Path(state), jobs=jobs))
+    return Tuned(_study.study(loaded, state=None if state is None else Path(state), jobs=jobs, progress=progress))

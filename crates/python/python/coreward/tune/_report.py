@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
 from .. import _html, __version__
+from .._native import Page
 
+_NONE = "No setting that was run at full length is better than another without a cell worse than 2 noise."
 _SETS = {"searched": "search", "repeated": "other seeds", "held_out": "held out"}
 
 
@@ -21,22 +25,64 @@ def text(data: dict[str, Any]) -> str:
         lines += [title, ""]
         lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
         lines.append("")
-    if not any(setting["found_by"] for setting in data["settings"]):
-        lines.append("No setting that was run at full length is better than another without a cell worse than 2 noise.")
+    if not _found(data):
+        lines.append(_NONE)
     return "\n".join(lines).rstrip() + "\n"
 
 
 def page(data: dict[str, Any]) -> str:
     """The study as a page that needs no other file."""
-    parts = [_html.table(*rows) for rows in tables(data)]
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>coreward tune: {escape(data['name'])}</title><style>:root{{color-scheme:light dark}}body{{font-family:"
-        "sans-serif;max-width:70em;margin:auto;padding:1em}table{border-collapse:collapse;margin:1em 0}caption{text-align:"
-        "left;font-weight:bold}td,th{padding:.2em .6em;border-bottom:1px solid #8884}svg{width:100%;max-width:50em}</style>"
-        f"<h1>coreward tune: {escape(data['name'])}</h1><p>Changes from {escape(_baseline(data))} in %, + is better, by coreward "
-        f"{__version__}. An interval has 95 % confidence.</p>{_plot(data)}{''.join(parts)}</html>\n"
-    )
+    made = Page(f"coreward tune: {data['name']}")
+    held = data["held_out"]
+    names = {
+        "coreward": __version__,
+        "baseline": _baseline(data),
+        "machines": ", ".join(data["machines"]),
+        "workloads": "; ".join(data["workloads"]),
+        "held out": "; ".join([*held["machines"], *held["workloads"]]) or "nothing",
+        "runs": f"{data['runs']} of each setting from seed {data['seed']}; of those of the table {held['runs']} more with other seeds",
+        "objectives": ", ".join(data["metrics"]),
+        "guarded": ", ".join(data["guard"]),
+    }
+    made.names(list(names.items()))
+    made.text(_NONE if not _found(data) else "Changes are in %, + is better. An interval has 95 % confidence.")
+    made.heading("The settings by their objectives")
+    made.html(_plot(data))
+    for metric in data["metrics"]:
+        legend = "Change from the baseline in %, + is better, with seeds that the search has not seen; the line is the 95 % confidence interval."
+        made.changes(f"The settings: {metric}", legend, [_change(i, one, metric) for i, one in enumerate(data["settings"])])
+    for title, columns, rows in tables(data):
+        made.heading(title)
+        made.table(columns, [[_toned(*cell) for cell in zip(columns, row, strict=True)] for row in rows])
+    if data["settings"]:
+        _look(made, data["settings"][0])
+    made.data(json.dumps(data, indent=2))
+    return made.finish()
+
+
+def _change(number: int, setting: dict[str, Any], metric: str) -> tuple[str, float, tuple[float, float], str]:
+    mean = setting["repeated"]["metrics"][metric]
+    verdict = "better" if mean["low"] > 0 else "worse" if mean["high"] < 0 else "not_shown"
+    return f"{number + 1}: {setting['setting']}", mean["mean"], (mean["low"], mean["high"]), verdict
+
+
+def _look(made: Page, setting: dict[str, Any]) -> None:
+    """A run of the first setting and of the baseline in the cell where the setting is worst."""
+    worst = setting["repeated"]["worst"]
+    if worst is not None:
+        made.heading(f"A closer look: {setting['setting']}, {worst['workload']} on {worst['machine']}")
+        made.text(worst["command"])
+        made.look(shlex.split(worst["command"])[1:])
+
+
+def _toned(column: str, value: Any) -> tuple[str, str]:
+    text = _cell(value)
+    tone = "text" if column in ("setting", "worst cell") else "name" if column in ("found by", "runs", "search") else "plain"
+    return text, tone
+
+
+def _found(data: dict[str, Any]) -> bool:
+    return any(setting["found_by"] for setting in data["settings"])
 
 
 def tables(data: dict[str, Any]) -> Iterator[_html.Rows]:
@@ -100,25 +146,30 @@ def _plot(data: dict[str, Any]) -> str:
     spans = [(min(values), max(values) - min(values) or 1.0) for values in ends]
 
     def x(value: float) -> float:
-        return 60 + 520 * (value - spans[0][0]) / spans[0][1]
+        return 90 + 490 * (value - spans[0][0]) / spans[0][1]
 
     def y(value: float) -> float:
         return 340 - 300 * (value - spans[1][0]) / spans[1][1]
 
     two = len(names) == 2
-    out = ['<svg viewBox="0 0 640 400" role="img" aria-label="The settings by their objectives" fill="currentColor">']
-    out.append(f'<path d="M{x(0):.1f} 20V340M60 {y(0):.1f}H600" stroke="#888" stroke-dasharray="3" />')
+    out = ['<svg viewBox="0 0 640 400" width="640" role="img" aria-label="The settings by their objectives, as in the table below">']
+    out.append(f'<line class="grid" x1="{x(0):.1f}" y1="20" x2="{x(0):.1f}" y2="340"/>')
+    out.append(f'<line class="grid" x1="90" y1="{y(0):.1f}" x2="600" y2="{y(0):.1f}"/>')
     for values in tried:
-        out.append(f'<circle cx="{x(values[0]):.1f}" cy="{y(values[1] if two else 0):.1f}" r="2" fill="#888" />')
+        out.append(f'<circle cx="{x(values[0]):.1f}" cy="{y(values[1] if two else 0):.1f}" r="2" class="run"/>')
     for i, point in enumerate(points):
         at = (x(point[0]["mean"]), y(point[1]["mean"] if two else 0))
         bars = f"M{x(point[0]['low']):.1f} {at[1]:.1f}H{x(point[0]['high']):.1f}"
         bars += f"M{at[0]:.1f} {y(point[1]['low']):.1f}V{y(point[1]['high']):.1f}" if two else ""
-        out.append(f'<path d="{bars}" stroke="#2471a3" /><circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="4" fill="#2471a3">')
+        out.append(f'<path d="{bars}"/><circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="4">')
         title = "; ".join(f"{name} {_interval(mean)}" for name, mean in zip(names, point, strict=True))
         out.append(f"<title>{escape(data['settings'][i]['setting'])}: {escape(title)}</title></circle>")
-        out.append(f'<text x="{at[0] + 6:.1f}" y="{at[1] - 6:.1f}" font-size="12">{i + 1}</text>')
-    out.append(f'<text x="320" y="380" text-anchor="middle" font-size="13">{escape(names[0])}, %</text>')
+        out.append(f'<text x="{at[0] + 6:.1f}" y="{at[1] - 6:.1f}">{i + 1}</text>')
+    for value in (spans[0][0], sum(spans[0])):
+        out.append(f'<text x="{x(value):.1f}" y="360" text-anchor="middle">{value:+.1f}</text>')
+    for value in (spans[1][0], sum(spans[1])) if two else ():
+        out.append(f'<text x="84" y="{y(value) + 4:.1f}" text-anchor="end">{value:+.1f}</text>')
+    out.append(f'<text x="320" y="390" text-anchor="middle">{escape(names[0])}, %</text>')
     if two:
-        out.append(f'<text transform="translate(20 180) rotate(-90)" text-anchor="middle" font-size="13">{escape(names[1])}, %</text>')
+        out.append(f'<text transform="translate(14 180) rotate(-90)" text-anchor="middle">{escape(names[1])}, %</text>')
     return "".join([*out, "</svg>"])

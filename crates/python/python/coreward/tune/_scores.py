@@ -38,13 +38,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Worst:
-    """The cell whose loss is greatest beyond the allowed one: its change and the noise, in %."""
+    """The cell whose loss is greatest beyond the allowed one: its change and the noise, in %, and the command of its runs."""
 
     machine: str
     workload: str
     metric: str
     delta_pct: float
     noise_pct: float
+    command: str
 
     @property
     def excess(self) -> float:
@@ -61,7 +62,9 @@ def scores(sweeps: Iterable[Sweep], settings: Sequence[str], metrics: Sequence[s
     Raises:
         Error: no cell has a metric, or neither direction of it is better.
     """
+    sweeps, guard = list(sweeps), set(guard)
     cells = {key: cell for sweep in sweeps for key, cell in _cells(sweep, {*metrics, *guard}).items()}
+    commands = {(cell["setting"], cell["machine"], cell["workload"]): cell["command"] for sweep in sweeps for cell in sweep.cells}
     found = []
     for setting in settings:
         means, worst = [], None
@@ -72,7 +75,7 @@ def scores(sweeps: Iterable[Sweep], settings: Sequence[str], metrics: Sequence[s
             means.append(_mean([fmean(run) for run in zip(*own, strict=True)]))
         for (side, machine, workload, name), (runs, noise) in cells.items():
             if side == setting and name in guard:
-                cell = Worst(machine, workload, name, fmean(runs), noise)
+                cell = Worst(machine, workload, name, fmean(runs), noise, commands[side, machine, workload])
                 worst = cell if worst is None or cell.excess > worst.excess else worst
         values = tuple(mean.mean for mean in means)
         found.append(Score(values, worst.excess if worst else 0.0, (means, worst)))

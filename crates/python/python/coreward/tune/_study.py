@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import Error, Sweep, sweep
+from .._words import Progress
 from . import _plan, _scores
 from ._search import Score, Setting, Trial, covered, front, search
 
@@ -55,7 +56,9 @@ class Simulator:
         return sweep(given, state=self._state, jobs=self._jobs)
 
 
-def study(plan: _plan.Plan, *, state: Path | None, jobs: int | None) -> dict[str, Any]:
+def study(
+    plan: _plan.Plan, *, state: Path | None, jobs: int | None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Carries out a study, and says what it found as the JSON describes it (docs/tuning.md).
 
     Raises:
@@ -68,7 +71,13 @@ def study(plan: _plan.Plan, *, state: Path | None, jobs: int | None) -> dict[str
         held = _held(plan, again)
         _look_up(plan, simulator, [searched, *held])
 
+        begun = 0
+
         def evaluate(settings: Sequence[Setting], length: float) -> list[Score]:
+            nonlocal begun
+            if progress is not None and length == plan.method.lengths[0]:
+                begun += len(settings)
+                progress(begun, 2 * plan.method.trials)
             return simulator.score(map(_scores.changes, settings), [searched], length)
 
         methods = (plan.method, replace(plan.method, sampler="random"))
