@@ -108,7 +108,7 @@ pub(crate) fn drawing(figures: Vec<(String, &JudgedFigure)>) -> String {
     beyond.truncate(DRAWN);
     let change = |(cell, judged): (String, &JudgedFigure)| {
         let Figure { metric, delta_pct, interval_pct, .. } = &judged.figure;
-        let name = format!("{cell}: {}", metric.name());
+        let name = format!("{}: {cell}", metric.name());
         let verdict = Some(judged.verdict);
         delta_pct.map(|delta| Change { name, delta, interval: *interval_pct, verdict })
     };

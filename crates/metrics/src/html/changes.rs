@@ -59,7 +59,8 @@ pub fn drawing(title: &str, legend: &str, changes: &[Change]) -> String {
     let x = |pct: f64| LEFT + area / 2.0 * (1.0 + (pct / farthest).clamp(-1.0, 1.0));
     let height = STEP * changes.len() as f64;
     let mut out = format!(
-        "<h2>{1}</h2>\n<p class=\"plain\">{2}</p>\n<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" \
+        "<h2>{1}</h2>\n<p class=\"plain\">{2}</p>\n\
+         <div class=\"wide\" role=\"region\" aria-label=\"{1}\" tabindex=\"0\">\n<svg class=\"changes\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" \
          aria-label=\"{1} with their intervals, as in the table below\">\n\
          <line class=\"grid\" x1=\"{0:.1}\" y1=\"0\" x2=\"{0:.1}\" y2=\"{height}\"/>\n",
         x(0.0),
@@ -96,7 +97,7 @@ pub fn drawing(title: &str, legend: &str, changes: &[Change]) -> String {
             escape(&shown),
         );
     }
-    out.push_str("</svg>\n");
+    out.push_str("</svg>\n</div>\n");
     out
 }
 

@@ -319,7 +319,7 @@ mod tests {
         comparison.published[0].note = Some(evil.into());
         let page = render(&[comparison], &[], &[], "");
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
-        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 27);
+        assert_eq!(page.matches("&lt;script&gt;&quot;&#39;&amp;\u{fffd}").count(), 29);
     }
 
     #[test]

@@ -31,7 +31,7 @@ svg line.good { stroke: var(--good); } svg line.bad { stroke: var(--bad); } svg 
 svg circle.run { fill: none; stroke: currentColor; stroke-width: 1; } svg circle.good { fill: var(--good); }
 svg circle.bad { fill: var(--bad); }
 figure { margin: 1.5rem 0; } .wide { overflow-x: auto; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; } td.text { overflow-wrap: anywhere; min-width: 6rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; } td.text { overflow-wrap: anywhere; min-width: 10rem; }
 :focus-visible { outline: 3px solid var(--bar); outline-offset: 2px; } summary { cursor: pointer; margin: 1rem 0; }
 .floor { display: flex; flex-wrap: wrap; gap: .6rem; } .node, .llc { border: 1px solid var(--line); padding: .3rem; }
 .node { display: flex; flex-wrap: wrap; gap: .4rem; align-content: flex-start; } .node > span { flex: 0 0 100%; }
@@ -46,7 +46,7 @@ td.moves { background: color-mix(in srgb, var(--bar) calc(var(--heat) * .8), tra
   .wide { overflow: visible; } th, td { padding: .1rem .3rem; font-size: 9px; } svg, tr, figure { break-inside: avoid; }
   h1, h2 { break-after: avoid; } details:not([open]) { display: none; }
 }
-th.name, td.name { text-align: left; } td.command { min-width: 22rem; font-size: 12px; }
+svg.changes { min-width: 44rem; } th.name, td.name { text-align: left; } td.command { min-width: 22rem; font-size: 12px; }
 .heat th, .heat td { padding: .2rem .4rem; font-size: 13px; }
 ";
 
