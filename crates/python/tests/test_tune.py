@@ -402,7 +402,7 @@ def test_the_command_starts_the_search_and_has_its_options(cli, tmp_path):
         return ran.returncode, ran.stdout, ran.stderr
 
     missing = ("none.toml", "--state=s")
-    assert tune_by_command(*missing) == command(*missing, cwd=ROOT) == (2, "", "coreward: cannot read none.toml: No such file or directory\n")
+    assert tune_by_command(*missing) == command(*missing, cwd=ROOT) == (2, "", "coreward: cannot read none.toml: No such file or directory (os error 2)\n")
 
     def options(text):
         return set(re.findall(r"--[a-z]+", text))

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._native import Error, Files, shown
+
+if TYPE_CHECKING:
+    from ._api import Tuned
 
 
 def main() -> int:
@@ -28,12 +33,15 @@ def main() -> int:
         return _refuse(f"tune needs the Python package {error.name}: pip install 'coreward[tune]'")
     try:
         files = Files([file for file in (args.file, args.state) if file])
-        forms = [("--json", args.json, lambda: found.json), ("--html", args.html, lambda: found.html())]
+        forms: list[tuple[str, Path | None, Callable[[Tuned], str]]] = [
+            ("--json", args.json, lambda tuned: tuned.json),
+            ("--html", args.html, lambda tuned: tuned.html()),
+        ]
         wanted = [(option, file, form) for option, file, form in forms if file]
         for option, file, _ in wanted:
             files.open(option, file)
         found = tune(args.file, state=args.state, jobs=args.jobs)
-        files.finish([form() for _, _, form in wanted])
+        files.finish([form(found) for _, _, form in wanted])
         if args.export:
             for number in range(1, 1 + len(found.settings)):
                 found.exports(number).write(args.export / str(number))
