@@ -321,7 +321,7 @@ def main(arguments: list[str] | None = None) -> int:
     args, words = _parser().parse_known_args(given)
     report = {name: getattr(args, name) for name in ("json", "text", "html", "output", "all", "check", "fail_if_worse", "quiet")}
     try:
-        if refused := [word for word in words if word.partition("=")[0] in _NOT_HERE]:
+        if refused := [option for option in (word.partition("=")[0] for word in words) if option in _NOT_HERE]:
             raise Error(f"{refused[0]} has no meaning on a cluster")
         work = Work(args.command, tuple(words), "" if args.command == "sweep" else "--suite=", args.file)
         # what Ray remarks is no part of the report
