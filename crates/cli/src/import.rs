@@ -118,6 +118,9 @@ fn summary(out: &mut dyn Write, recorded: &Recorded, report: &Report) -> Result<
             "objects {channels} that tasks sleep on; of {shared} any of several tasks may take what comes"
         )?;
     }
+    if report.answers > 0 {
+        writeln!(out, "answers {} that go to whoever made the request that was taken", report.answers)?;
+    }
     writeln!(
         out,
         "seen    {} switches to these tasks, {} migrations, {} tasks woken before they slept, {} waits for a periodic timer",

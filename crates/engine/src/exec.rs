@@ -42,6 +42,15 @@ fn message(op: &Op, base: u32) -> Option<Message> {
     }
 }
 
+/// A number that looks random, the same for the same `n`.
+/// Source: SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 31)
+}
+
 impl Simulation<'_> {
     /// The current task of `cpu` continues with the rest of a preempted op, or with its next op.
     pub(crate) fn resume(&mut self, cpu: usize) {
@@ -71,6 +80,10 @@ impl Simulation<'_> {
         }
         match *op {
             Op::Run { ns } => self.jittered(ns),
+            Op::RunDrawn { of } => {
+                let ns = self.draw(task, of);
+                self.jittered(ns)
+            }
             Op::Spawn { process, .. } => {
                 let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
                 self.jittered(entry + ns)
@@ -80,6 +93,7 @@ impl Simulation<'_> {
                 self.jittered(ns as u64)
             }
             Op::Sleep { .. }
+            | Op::SleepDrawn { .. }
             | Op::Poll { .. }
             | Op::Close { .. }
             | Op::Yield
@@ -130,6 +144,16 @@ impl Simulation<'_> {
         work
     }
 
+    /// The next value of a distribution for a task; 0 if it has none.
+    fn draw(&mut self, task: usize, of: u32) -> u64 {
+        let values = &self.workload.shared.distributions[of as usize];
+        let t = &mut self.tasks[task];
+        t.draws += 1;
+        let random = mix(mix(self.seed ^ u64::from(t.program)) ^ t.draws);
+        let index = (u128::from(random) * values.len() as u128) >> 64;
+        values.get(index as usize).copied().unwrap_or(0)
+    }
+
     /// Work with the machine's jitter on it.
     pub(crate) fn jittered(&mut self, ns: u64) -> Work {
         let pct = self.costs.jitter_pct;
@@ -166,7 +190,7 @@ impl Simulation<'_> {
             return self.transfer(cpu, id, message);
         }
         match *op {
-            Op::Run { .. } | Op::Syscall | Op::Memset { .. } => {}
+            Op::Run { .. } | Op::RunDrawn { .. } | Op::Syscall | Op::Memset { .. } => {}
             Op::SetAffinity { set } => return self.set_affinity(cpu, id, set),
             Op::Poll { channel } => {
                 if self.channels[channel as usize].is_empty() {
@@ -181,6 +205,12 @@ impl Simulation<'_> {
             }
             Op::Sleep { ns } => {
                 if !self.tasks[task].in_syscall {
+                    return self.sleep_until(self.now + ns, id);
+                }
+            }
+            Op::SleepDrawn { of } => {
+                if !self.tasks[task].in_syscall {
+                    let ns = self.draw(task, of);
                     return self.sleep_until(self.now + ns, id);
                 }
             }

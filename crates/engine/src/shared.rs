@@ -53,7 +53,8 @@ pub(crate) struct Flag {
 
 #[derive(Clone, Default)]
 pub(crate) struct Semaphore {
-    pub(crate) count: u64,
+    /// Of each message that nobody has taken yet, the semaphore on which its sender awaits the answer.
+    pub(crate) messages: VecDeque<Option<u32>>,
     /// How often a wait ended although nothing had come; so many later additions do not count.
     pub(crate) owed: u64,
     pub(crate) waiters: VecDeque<u32>,
@@ -125,12 +126,16 @@ impl Shared {
         &mut self.mutexes[first as usize].futex.line
     }
 
-    /// Removes all tasks that wait for a condition, a barrier or a flag.
+    /// Removes all tasks that wait for a condition, a barrier, a flag or a semaphore.
     pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
+        let semaphores =
+            self.semaphores.iter_mut().flat_map(|semaphore| std::mem::take(&mut semaphore.waiters));
+        let semaphores: Vec<u32> = semaphores.collect();
         let conds = self.conds.iter_mut();
         let barriers = self.barriers.iter_mut().map(|b| &mut b.futex);
         let flags = self.flags.iter_mut().map(|f| &mut f.futex);
-        conds.chain(barriers).chain(flags).flat_map(|futex| std::mem::take(&mut futex.waiters)).collect()
+        let futexes = conds.chain(barriers).chain(flags).flat_map(|futex| std::mem::take(&mut futex.waiters));
+        futexes.chain(semaphores).collect()
     }
 }
 

@@ -181,6 +181,8 @@ pub struct Simulation<'a> {
     /// What happens now happens in an interrupt of the current task.
     pub(crate) in_interrupt: bool,
     pub(crate) rng: Pcg64Mcg,
+    /// Of the draws from distributions.
+    pub(crate) seed: u64,
     /// The idle task of each CPU, as a waker for the policy.
     pub(crate) swappers: Vec<PolicyTask>,
     /// The CPUs that all tasks may use, then those of the workload's sets.
@@ -272,6 +274,7 @@ impl<'a> Simulation<'a> {
             trace,
             in_interrupt: false,
             rng: Pcg64Mcg::seed_from_u64(settings.seed),
+            seed: settings.seed,
             swappers: vec![PolicyTask::default(); nr_cpus],
             nohz_idle: masks[0],
             masks,
@@ -346,7 +349,7 @@ impl<'a> Simulation<'a> {
     #[inline]
     pub(crate) fn step(&mut self) -> Result<(), SimError> {
         let (mut time, slot) = self.queue.next();
-        if time == NEVER && self.lend() {
+        if (time == NEVER || self.only_ends(slot)) && self.lend() {
             return Ok(());
         }
         if time == NEVER {

@@ -1,11 +1,21 @@
 //! What tasks are waiting for when no event is left.
 
+use std::cmp::Reverse;
+
 use coreward_workload::Op;
 
 use crate::sim::Simulation;
 use crate::task::{State, Task};
 
 impl Simulation<'_> {
+    /// Does nothing happen any more but that the first task wakes up and ends the run? `slot` is that of the next event.
+    #[inline]
+    pub(crate) fn only_ends(&self, slot: usize) -> bool {
+        let first_task = || self.sleepers.peek().is_some_and(|Reverse((_, task))| *task == 0);
+        let idle = || self.cpus.iter().all(|cpu| cpu.curr.is_none());
+        slot == self.cpus.len() && self.sleepers.len() == 1 && first_task() && idle()
+    }
+
     /// Ends the first wait for a channel although nothing has come. False if nobody waits for one.
     ///
     /// Each recorded task takes from a channel as often as in the recording. So one may have taken early what another one
@@ -15,7 +25,7 @@ impl Simulation<'_> {
         let Some(semaphore) = channels.iter_mut().find(|semaphore| !semaphore.waiters.is_empty()) else {
             return false;
         };
-        semaphore.count += 1;
+        semaphore.messages.push_back(None);
         semaphore.owed += 1;
         let Some(waiter) = semaphore.waiters.pop_front() else { return false };
         self.lent += 1;
@@ -43,7 +53,7 @@ fn reason(task: &Task) -> String {
         Some(Op::CondWait { cond, .. }) => format!("for condition {cond}"),
         Some(Op::Barrier { barrier, .. }) => format!("at barrier {barrier}"),
         Some(Op::Await { flag }) => format!("for flag {}", task.base + flag),
-        Some(Op::Down { semaphore }) => format!("for semaphore {semaphore}"),
+        Some(Op::Down { semaphore, .. }) => format!("for semaphore {semaphore}"),
         Some(Op::TakeRequest) => format!("for a request at flag {}", task.base),
         op => format!("in {op:?}"),
     }

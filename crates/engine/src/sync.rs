@@ -70,9 +70,13 @@ impl Simulation<'_> {
                 }
                 self.atomic(cpu, |sim| &mut sim.shared.cpu_locks[of].line)
             }
-            Op::Up { .. } | Op::Down { .. } | Op::Origin | Op::Stop | Op::EventStart | Op::EventEnd => {
-                Work::default()
-            }
+            Op::Up { .. }
+            | Op::Down { .. }
+            | Op::Answer
+            | Op::Origin
+            | Op::Stop
+            | Op::EventStart
+            | Op::EventEnd => Work::default(),
             _ => unreachable!("op_work does the others"),
         }
     }
@@ -152,25 +156,24 @@ impl Simulation<'_> {
                     return self.futex_wait(cpu, id, On::Flag(base + flag));
                 }
             }
-            Op::Up { semaphore } => {
-                let s = &mut self.shared.semaphores[semaphore as usize];
-                if s.owed > 0 {
-                    s.owed -= 1;
-                    self.tasks[task].advance();
-                    return true;
-                }
-                s.count += 1;
-                if let Some(waiter) = s.waiters.pop_front() {
-                    self.try_to_wake_up(waiter, cpu, false);
+            Op::Up { semaphore, reply } => self.up(cpu, semaphore, reply),
+            Op::Answer => {
+                if let Some(Some(semaphore)) = self.tasks[task].requests.pop() {
+                    self.up(cpu, semaphore, None);
                 }
             }
-            Op::Down { semaphore } => {
+            Op::Down { semaphore, request } => {
                 let s = &mut self.shared.semaphores[semaphore as usize];
-                if s.count == 0 {
+                let Some(reply) = s.messages.pop_front() else {
+                    if self.stop.stopped {
+                        return self.leave_loop(task);
+                    }
                     s.waiters.push_back(id);
                     return self.block(task, WaitsIn::Futex);
+                };
+                if request {
+                    self.tasks[task].requests.push(reply);
                 }
-                s.count -= 1;
             }
             Op::Enlist { list } => self.shared.lists[list as usize].flags.push(base),
             Op::PostListed { list } => {
@@ -305,6 +308,19 @@ impl Simulation<'_> {
         }
         self.futex_wake(cpu, On::Barrier(barrier), usize::MAX);
         true
+    }
+
+    /// Puts a message on a semaphore, and wakes the task that waits for one.
+    fn up(&mut self, cpu: usize, semaphore: u32, reply: Option<u32>) {
+        let s = &mut self.shared.semaphores[semaphore as usize];
+        if s.owed > 0 {
+            s.owed -= 1;
+            return;
+        }
+        s.messages.push_back(reply);
+        if let Some(waiter) = s.waiters.pop_front() {
+            self.try_to_wake_up(waiter, cpu, false);
+        }
     }
 
     /// Sets a flag and wakes the task that waits for it.

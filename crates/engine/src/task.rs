@@ -62,6 +62,10 @@ pub(crate) struct Task<'w> {
     pub(crate) waits_in: WaitsIn,
     /// Bytes of the current message that have been transferred.
     pub(crate) done_bytes: u32,
+    /// How many times it has drawn from distributions.
+    pub(crate) draws: u64,
+    /// Of each request that it has taken and not answered, where its sender awaits the answer.
+    pub(crate) requests: Vec<Option<u32>>,
     /// Its state for ops on shared objects.
     pub(crate) sync: SyncState,
     /// The rest of the current op after a preemption.
@@ -136,6 +140,8 @@ impl<'w> Task<'w> {
             in_syscall: false,
             waits_in: WaitsIn::default(),
             done_bytes: 0,
+            draws: 0,
+            requests: Vec::new(),
             sync: SyncState::default(),
             left: None,
             start_ns: 0,
@@ -208,7 +214,8 @@ impl<'w> Task<'w> {
 
     /// Does it compute or spin, outside the kernel?
     pub(crate) fn is_in_user_space(&self) -> bool {
-        self.start_ns == 0 && matches!(self.op, Some(Op::Run { .. } | Op::Spin { .. } | Op::LockCpu))
+        self.start_ns == 0
+            && matches!(self.op, Some(Op::Run { .. } | Op::RunDrawn { .. } | Op::Spin { .. } | Op::LockCpu))
     }
 
     /// The current op is done.

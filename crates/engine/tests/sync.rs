@@ -163,9 +163,73 @@ fn an_answer_is_measured_from_the_look_at_the_clock() {
     assert!((1.0..1000.0).contains(&longest), "{longest}");
 }
 
+fn up(semaphore: u32) -> Op {
+    Op::Up { semaphore, reply: None }
+}
+
+fn down(semaphore: u32) -> Op {
+    Op::Down { semaphore, request: false }
+}
+
+#[test]
+fn an_answer_goes_to_whom_the_request_came_from() {
+    // two askers with a semaphore each, of which the second asks first; what is no request changes nothing
+    let asker =
+        |own, thinks| vec![run(thinks), Op::Up { semaphore: 0, reply: Some(own) }, down(own), run(10 * MS)];
+    let request = Op::Down { semaphore: 0, request: true };
+    let server =
+        [Op::Answer, request, down(3), run(MS), Op::Answer, Op::Answer, request, run(50 * MS), Op::Answer];
+    let (first, second) = (asker(1, 20 * MS), asker(2, 10 * MS));
+    let mut w = team(&[&first, &second, &server, &[up(3)]]);
+    w.shared.semaphores = 4;
+    near(seconds(w.clone(), "4c"), 0.020 + 0.050 + 0.010);
+    // the last one first, of two that wait
+    w.programs[3] = program(&[run(30 * MS), request, request, Op::Answer, run(50 * MS), Op::Answer]);
+    near(seconds(w.clone(), "4c"), 0.030 + 0.050 + 0.010);
+    // the other way round, the first asker is never answered
+    w.programs[3] = program(&[request, up(2), request, up(2)]);
+    let stuck = Setup::free("4c", w).try_run();
+    assert!(matches!(&stuck, Err(SimError::Deadlock { first, .. }) if first.ends_with("for semaphore 1")));
+}
+
+#[test]
+fn a_stop_ends_waits_for_semaphores() {
+    let taker = ProgramBuilder::default().until_stopped(|b| b.op(down(0)).op(run(MS))).build();
+    let mut w = team(&[&[run(10 * MS), up(0), sleep(20 * MS), Op::Stop], &[run(30 * MS)]]);
+    w.programs[2] = taker;
+    near(seconds(w, "4c"), 0.030);
+}
+
+#[test]
+fn draws_are_the_programs_and_the_seeds() {
+    let ops = ProgramBuilder::default()
+        .repeat(100, |b| b.op(Op::RunDrawn { of: 0 }).op(Op::SleepDrawn { of: 1 }))
+        .build();
+    let team = |programs: usize| {
+        let mut w = team(&vec![&[] as &[Op]; programs]);
+        w.programs[1..].fill(ops.clone());
+        w
+    };
+    let mut w = team(1);
+    w.shared.distributions = vec![vec![MS, 3 * MS], vec![2 * MS]];
+    let busy = |w: &Workload, machine, seed| {
+        Setup::free(machine, w.clone()).seed(seed).run().outcome.metrics.get(Metric::busy_s).unwrap()
+    };
+    let (first, second) = (busy(&w, "1c", 1), busy(&w, "1c", 2));
+    assert!((0.15..0.25).contains(&first) && first != second, "{first} {second}");
+    near(busy(&w, "4c", 1), first);
+    near(seconds(w.clone(), "1c"), first + 0.2);
+    // a second task has draws of its own
+    let mut two = team(2);
+    two.shared.distributions = w.shared.distributions.clone();
+    assert_ne!(busy(&two, "4c", 1), 2.0 * first);
+    w.shared.distributions = vec![vec![], vec![MS]];
+    assert_eq!(busy(&w, "1c", 1), 0.0, "nothing can be drawn");
+}
+
 #[test]
 fn a_semaphore_keeps_what_nobody_has_waited_for() {
-    let (up, down) = (Op::Up { semaphore: 0 }, Op::Down { semaphore: 0 });
+    let (up, down) = (up(0), down(0));
     // two at once before the other looks: it takes both, and then waits for the third
     let giver: &[Op] = &[up, up, run(40 * MS), up];
     near(seconds(team(&[giver, &[run(10 * MS), down, down]]), "2c"), 0.040);
@@ -176,7 +240,6 @@ fn a_semaphore_keeps_what_nobody_has_waited_for() {
 
 #[test]
 fn a_wait_for_a_channel_ends_when_nothing_else_can_happen() {
-    let (up, down) = (|semaphore| Op::Up { semaphore }, |semaphore| Op::Down { semaphore });
     // the second task may take both that the first one gives, which waits for the third one's answer
     let programs: [&[Op]; 3] = [
         &[run(10 * MS), up(0), down(1), run(10 * MS), up(0)],
@@ -189,6 +252,12 @@ fn a_wait_for_a_channel_ends_when_nothing_else_can_happen() {
     assert_eq!(outcome.lent, 1);
     // when the second task has ended, after 30 ms
     near(outcome.metrics.get(Metric::runtime_s).unwrap(), 0.040);
+    // that the first task ends the run after a time is nothing
+    let mut timed = w.clone();
+    timed.programs[0] = program(&[Op::MarkStart, spawn(1), spawn(2), spawn(3), sleep(50 * MS), Op::MarkEnd]);
+    let outcome = Setup::free("4c", timed).run().outcome;
+    assert_eq!(outcome.lent, 1);
+    near(outcome.metrics.get(Metric::runtime_s).unwrap(), 0.050);
     w.shared.channels = 0;
     let stuck = Setup::free("4c", w).try_run();
     assert!(matches!(stuck, Err(SimError::Deadlock { .. })), "a semaphore is not lent");

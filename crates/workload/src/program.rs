@@ -13,6 +13,16 @@ pub enum Op {
         /// Work in ns.
         ns: u64,
     },
+    /// Computes, as [`Op::Run`], for a time that is drawn from a distribution.
+    RunDrawn {
+        /// Index in [`Shared::distributions`].
+        of: u32,
+    },
+    /// Sleeps, as [`Op::Sleep`], for a time that is drawn from a distribution.
+    SleepDrawn {
+        /// Index in [`Shared::distributions`].
+        of: u32,
+    },
     /// Sleeps for `ns` on a timer.
     Sleep {
         /// Time in ns.
@@ -172,17 +182,25 @@ pub enum Op {
         /// Flag, relative to the task's base.
         flag: u32,
     },
-    /// Adds one to a semaphore, and wakes the task that waits for it. What entering the kernel costs is not counted:
-    /// a recorded run contains it.
+    /// Puts a message on a semaphore, and wakes the task that waits for one. What entering the kernel costs is not
+    /// counted: a recorded run contains it.
     Up {
         /// Semaphore.
         semaphore: u32,
+        /// The semaphore on which the sender awaits the answer, if it does.
+        reply: Option<u32>,
     },
-    /// Takes one from a semaphore; waits while there is none.
+    /// Takes the oldest message from a semaphore; waits while there is none. Once the workload has stopped, leaves the
+    /// loop instead of waiting.
     Down {
         /// Semaphore.
         semaphore: u32,
+        /// The message is a request, which an [`Op::Answer`] answers.
+        request: bool,
     },
+    /// As [`Op::Up`], on the semaphore on which the sender of the last request that the task has not answered yet awaits
+    /// the answer. Does nothing if that one awaits none, or if there is no request.
+    Answer,
     /// Puts the flag of the task's base on a list, from which [`Op::PostListed`] takes it.
     Enlist {
         /// List.
@@ -216,7 +234,7 @@ pub enum Op {
         /// The most repetitions; [`u64::MAX`] for no such limit.
         times: u64,
     },
-    /// Stops the workload, and wakes all tasks that wait for conditions, barriers and flags, for good.
+    /// Stops the workload, and wakes all tasks that wait for conditions, barriers, flags and semaphores, for good.
     Stop,
     /// The task's timers begin here, instead of with their first use.
     Origin,
@@ -264,7 +282,7 @@ pub struct Shared {
     pub barriers: Vec<u32>,
     /// Flags: futexes that are set or not.
     pub flags: u32,
-    /// Semaphores, 0 at first.
+    /// Semaphores, without messages at first.
     pub semaphores: u32,
     /// The last so many of the semaphores are channels of a recording. When nothing else can happen, a wait for one ends:
     /// another task may have taken what was meant for the one that waits.
@@ -273,6 +291,9 @@ pub struct Shared {
     pub lists: u32,
     /// Timers.
     pub timers: u32,
+    /// Distributions of times: values in ns, each as likely as the others. The n-th draw by a program's task depends on
+    /// the seed only, so that it is the same under any policy.
+    pub distributions: Vec<Vec<u64>>,
 }
 
 /// When [`Op::RepeatUntilStopped`] ends without an [`Op::Stop`].

@@ -18,6 +18,8 @@ pub(super) enum Via {
     Object(Channel),
     /// What a task waits for at several places at once.
     Own(usize),
+    /// What tasks of a class wake a task for.
+    Class(usize, u32),
 }
 
 impl Via {
@@ -54,6 +56,16 @@ impl Channels {
         };
         seen.broadcast |= seen.last.is_some_and(at_once);
         seen.last = Some((waker, at, taker));
+    }
+
+    /// Is it a channel in the workload?
+    pub(super) fn has(&self, via: Via) -> bool {
+        self.0.get(&via).is_some_and(|seen| !seen.broadcast)
+    }
+
+    /// It is a channel, however tasks are woken through it.
+    pub(super) fn add(&mut self, via: Via) {
+        self.0.entry(via).or_default().broadcast = false;
     }
 
     /// The number of each channel that is one in the workload.

@@ -25,8 +25,21 @@ pub(super) enum Draft {
         via: Option<Via>,
         /// Another CPU had to be interrupted for it.
         interrupts: bool,
+        /// It answers that task's request.
+        answer: bool,
+        /// Nothing came of it.
+        nothing: bool,
     },
-    Await(usize, Option<Via>),
+    Await {
+        task: usize,
+        via: Option<Via>,
+        /// It waits for requests.
+        request: bool,
+        /// Nothing came of it.
+        nothing: bool,
+    },
+    /// It happened without a wakeup.
+    Unseen(Unseen),
     Start(usize),
     /// It waited for something that is not a task.
     Block {
@@ -38,6 +51,17 @@ pub(super) enum Draft {
     First {
         at: u64,
     },
+}
+
+/// What does not show in wakeups, but follows from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unseen {
+    /// A request whose taker was awake.
+    Post(Via),
+    Request(Via),
+    /// An answer that came before its client slept.
+    Answer,
+    Take(Via),
 }
 
 /// How drafts become steps.
@@ -85,7 +109,7 @@ pub(super) fn steps(
             Draft::Run { work, switches } => {
                 debt += u64::from(switches) * (costs.context_switch_ns + costs.pick_next_ns);
                 debt += match drafts.get(index + 1) {
-                    Some(Draft::Await(..)) => costs.dequeue_ns,
+                    Some(Draft::Await { .. }) => costs.dequeue_ns,
                     Some(Draft::Block { .. }) => costs.dequeue_ns + costs.syscall_ns,
                     _ if style.ended && last == Some(index) => costs.exit_ns,
                     _ => 0,
@@ -99,23 +123,38 @@ pub(super) fn steps(
                     _ => {}
                 }
             }
-            Draft::Wake { task, via, interrupts } => {
+            Draft::Wake { task, via, interrupts, answer, nothing } => {
                 let Some((task, _)) = number(task) else { continue };
                 debt += costs.wakeup_ns + costs.enqueue_ns;
                 debt += if interrupts { costs.ipi_send_ns } else { 0 };
-                out.steps.push(via.and_then(&channel).map_or(Step::Wake(task), Step::Post));
+                if nothing {
+                    continue;
+                }
+                out.steps.push(match via.and_then(&channel) {
+                    Some(_) if answer => Step::Answer,
+                    channel => channel.map_or(Step::Wake(task), Step::Post),
+                });
             }
+            Draft::Unseen(unseen) => out.steps.extend(match unseen {
+                Unseen::Post(via) => channel(via).map(Step::Post),
+                Unseen::Request(via) => channel(via).map(Step::Request),
+                Unseen::Answer => Some(Step::Answer),
+                Unseen::Take(via) => channel(via).map(Step::Take),
+            }),
             Draft::Start(task) => {
                 let Some((task, process)) = number(task) else { continue };
                 debt += if process { costs.fork_ns } else { costs.thread_ns };
                 out.steps.push(Step::Start(task));
             }
-            Draft::Await(..) | Draft::Block { .. } | Draft::First { .. } => {
+            Draft::Await { .. } | Draft::Block { .. } | Draft::First { .. } => {
                 // what is still owed cannot come out of the next segment, which has its own
                 out.missing_ns += std::mem::take(&mut debt);
                 let step = match *draft {
-                    Draft::Await(task, via) => number(task)
-                        .map(|(task, _)| via.and_then(&channel).map_or(Step::Await(task), Step::Take)),
+                    Draft::Await { nothing: true, .. } => None,
+                    Draft::Await { task, via, request, .. } => number(task).map(|(task, _)| {
+                        let take = if request { Step::Request } else { Step::Take };
+                        via.and_then(&channel).map_or(Step::Await(task), take)
+                    }),
                     Draft::Block { at, cause, .. } if periodic[index] || opens(style, cause) => {
                         out.periodic += u64::from(periodic[index]);
                         Some(Step::Until(at.saturating_sub(born)))
@@ -189,7 +228,11 @@ mod tests {
     }
 
     fn wake(task: usize, interrupts: bool) -> Draft {
-        Draft::Wake { task, via: None, interrupts }
+        Draft::Wake { task, via: None, interrupts, answer: false, nothing: false }
+    }
+
+    fn awaits(task: usize) -> Draft {
+        Draft::Await { task, via: None, request: false, nothing: false }
     }
 
     fn run(work: u64) -> Draft {
@@ -233,7 +276,7 @@ mod tests {
         };
         let twice = Draft::Run { work: 10_000, switches: 2 };
         assert_eq!(
-            of(&[twice, wake(1, false), run(10_000), Draft::Await(1, None)], &style(&costs)),
+            of(&[twice, wake(1, false), run(10_000), awaits(1)], &style(&costs)),
             (vec![Step::Run(9760), Step::Wake(1), Step::Run(8797), Step::Await(1)], 0)
         );
         let far = Costs { ipi_send_ns: 2000, ..costs.clone() };
@@ -244,7 +287,7 @@ mod tests {
         assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
         assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));
         // a segment that is too short for its costs has none, and the next one does not pay
-        let short = [wake(1, false), run(200), Draft::Await(1, None), run(10_000)];
+        let short = [wake(1, false), run(200), awaits(1), run(10_000)];
         assert_eq!(
             of(&short, &style(&costs)),
             (vec![Step::Wake(1), Step::Await(1), Step::Run(10_000)], 1003)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use coreward_machine::Costs;
 use coreward_workload::recorded::{Figures, Recorded, Step, Task as RecordedTask, class};
 
+use super::answer;
 use super::draft::{self, Style};
 use super::report::{Class, LeftOut, Report};
 use super::{DEFAULT_PRIO, Import, ImportError, Seen, State};
@@ -72,10 +73,19 @@ impl Import {
         let start = self.start.unwrap_or_default() + self.options.from_ns;
         let costs =
             self.options.machine.as_ref().map_or_else(Costs::default, |machine| machine.costs.clone());
+        self.report.channels = [self.channels.numbers().len() as u64, self.channels.shared()];
+        let mut classes: HashMap<String, u32> = HashMap::new();
+        let mut of_class = |task: &Seen| {
+            let next = classes.len() as u32;
+            *classes.entry(class(&task.comm.to_string())).or_insert(next)
+        };
+        let classes: Vec<u32> = self.tasks.iter().map(&mut of_class).collect();
+        let mut drafts: Vec<_> = self.tasks.iter_mut().map(|task| &mut task.drafts).collect();
+        let answers = answer::tie(&mut drafts, &classes, &mut self.channels);
+        let channels = self.channels.numbers();
         // threads of a process that is not known are processes of their own
         let process =
             |index: usize| self.tasks[index].tgid.map_or((1, index as i64), |tgid| (0, tgid.into()));
-        let channels = self.channels.numbers();
         let mut processes: BTreeMap<(i64, i64), u32> = BTreeMap::new();
         let mut names: HashMap<String, u32> = HashMap::new();
         let mut tasks = Vec::new();
@@ -102,10 +112,12 @@ impl Import {
             let name = format!("{}-{}", task.comm, *nth - 1);
             let nice = task.prio.saturating_sub(DEFAULT_PRIO).clamp(-20, 19) as i8;
             let cpus = task.allowed.map(|set| cpus(&set)).unwrap_or_default();
-            tasks.push(RecordedTask { name, process: number, nice, cpus, steps: steps.steps });
+            let answers = answers[index].and_then(|via| channels.get(&via).copied());
+            tasks.push(RecordedTask { name, process: number, nice, cpus, answers, steps: steps.steps });
         }
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
-        self.report.channels = [channels.len() as u64, self.channels.shared()];
+        let answer = |step: &&Step| matches!(step, Step::Answer);
+        self.report.answers = tasks.iter().flat_map(|task| &task.steps).filter(answer).count() as u64;
         self.report.work_s = tasks.iter().flat_map(|task| &task.steps).map(work).sum::<u64>() as f64 / 1e9;
         tasks
     }

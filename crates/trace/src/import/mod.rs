@@ -4,6 +4,7 @@
 //! did. A wait ends when `sched_waking` says so; whoever ran in process context then is the cause, and wakes the task in
 //! the workload after as much work as it had done. An interrupt is a cause that comes after a time, or at a time.
 
+mod answer;
 mod cause;
 mod channel;
 mod cpu;
@@ -534,10 +535,13 @@ impl Import {
                 if let Some(via) = via {
                     self.channels.wakes(via, waker, index, at);
                 }
-                self.step(waker, Some(Draft::Wake { task: index, via, interrupts: false }));
+                self.step(
+                    waker,
+                    Some(Draft::Wake { task: index, via, interrupts: false, answer: false, nothing: false }),
+                );
                 let draft = self.tasks[waker].drafts.len() - 1;
                 self.tasks[index].wakeup = Some(Wakeup { by: waker, draft, cpu, at });
-                self.step(index, Some(Draft::Await(waker, via)));
+                self.step(index, Some(Draft::Await { task: waker, via, request: false, nothing: false }));
                 if awake {
                     return Ok(());
                 }

@@ -385,6 +385,40 @@ fn a_queue_is_a_channel_and_a_broadcast_is_not() {
 }
 
 #[test]
+fn an_answer_is_told_from_another_wakeup() {
+    use Step::*;
+    let wakes = |us, pid, woken| (us, pid, What::Waking { task: task(woken) });
+    let (queue, own) = (Channel::PipeData(1), |pid: i32| Channel::PipeData(pid as u32));
+    // clients 10 and 11 ask worker 2 in turn, which answers each; it goes on with `other` for the one that is not asked
+    let recorded = |answered: fn(i32) -> i32| {
+        let mut events: Vec<_> = blocks(0, 2, queue, 10).into();
+        for (at, client, next) in (0..20).map(|i| (1000 * (i + 1), 10 + i as i32 % 2, 11 - i as i32 % 2)) {
+            events.push(wakes(at, client, 2));
+            events.extend(blocks(at + 100, client, own(client), 2));
+            events.push(wakes(at + 300, 2, answered(client)));
+            events.extend(blocks(at + 400, 2, queue, next));
+        }
+        import_events(&events)
+    };
+    let (served, report) = recorded(|client| client);
+    let of = |recorded: &Recorded, name: &str| {
+        let task = recorded.tasks.iter().find(|task| task.name == name).unwrap().clone();
+        (steps(recorded, name), task.answers)
+    };
+    let (worker, answers) = of(&served, "t2-0");
+    assert_eq!((&worker[..4], answers), (&[Request(0), Run(200), Answer, Run(100)][..], None));
+    let (client, answers) = of(&served, "t10-0");
+    assert_eq!(report.answers, 20);
+    assert!(client.contains(&Post(0)) && client.contains(&Take(answers.unwrap())), "{client:?}");
+    assert_ne!(of(&served, "t11-0").1, answers);
+    assert!(served.workload("served").is_ok());
+    // who wakes the other client answers nobody
+    let (passed, report) = recorded(|client| 21 - client);
+    assert_eq!((report.answers, of(&passed, "t10-0").1), (0, None));
+    assert!(of(&passed, "t2-0").0.iter().all(|step| !matches!(step, Request(_) | Answer)));
+}
+
+#[test]
 fn a_wakeup_just_before_the_switch_ends_the_wait() {
     use Step::*;
     let away =
@@ -519,7 +553,7 @@ mod any {
             let nothing = Recording::of(Vec::new()).unwrap();
             let Ok((recorded, report)) = import.finish(&nothing) else { return Ok(()) };
             prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
-            let waits = |step: &&Step| matches!(step, Step::Await(_) | Step::Take(_));
+            let waits = |step: &&Step| matches!(step, Step::Await(_) | Step::Take(_) | Step::Request(_));
             let awaited = recorded.tasks.iter().flat_map(|task| &task.steps).filter(waits).count() as u64;
             prop_assert!(awaited <= report.waits.task + report.woken_awake);
             let machine = Machine::load("2c").unwrap();
@@ -527,7 +561,8 @@ mod any {
             let workload = recorded.workload("any.cww").unwrap();
             let policy = PolicySettings::new(Profile::DEFAULT);
             let settings = Settings { policy, seed: 1, task_group_depth: 0, limit_ns: 1_000_000_000 };
-            let run = Simulation::new(&machine, &topology, &workload, &settings, &mut NoTrace).unwrap().run();
+            let mut trace = NoTrace;
+            let run = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap().run();
             prop_assert!(run.is_ok(), "{:?}", run.err());
         }
 

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A step is a letter and a number: `r` runs ns, `w` wakes a task, `a` awaits a task, `p` posts to a channel, `t` takes
-//! from a channel, `s` sleeps ns, `u` sleeps until ns after the task's start, `f` starts a task. `cpus` of a task are
-//! those that it may run on, if they are not all.
+//! from a channel, `q` takes a request from a channel, `s` sleeps ns, `u` sleeps until ns after the task's start, `f`
+//! starts a task. `y` alone answers the last request. `cpus` of a task are those that it may run on, if they are not all,
+//! and `answers` is the channel on which it awaits answers.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -55,6 +56,8 @@ struct FileTask {
     nice: i8,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answers: Option<u32>,
     steps: String,
 }
 
@@ -114,7 +117,7 @@ impl Recorded {
         let mut left = MAX_STEPS;
         let mut tasks = Vec::new();
         for (index, task) in std::mem::take(&mut file.tasks).into_iter().enumerate() {
-            let FileTask { name, process, nice, cpus, steps } = task;
+            let FileTask { name, process, nice, cpus, answers, steps } = task;
             let refuse = |what: String| format!("task {index} ({name}): {what}");
             if !(-20..=19).contains(&nice) {
                 return Err(refuse(format!("nice is {nice} (allowed: -20 to 19)")));
@@ -122,8 +125,11 @@ impl Recorded {
             if let Some(cpu) = cpus.iter().find(|cpu| **cpu >= MAX_CPUS) {
                 return Err(refuse(format!("there is no CPU {cpu} (allowed: 0 to {})", MAX_CPUS - 1)));
             }
+            if let Some(channel) = answers.filter(|channel| *channel >= MAX_CHANNELS) {
+                return Err(refuse(format!("answers: {}", no_channel(channel))));
+            }
             let steps = read_steps(&steps, &mut left).map_err(refuse)?;
-            tasks.push(Task { name, process, nice, cpus, steps });
+            tasks.push(Task { name, process, nice, cpus, answers, steps });
         }
         let File { origin, assumptions, classes, duration_s, .. } = file;
         Ok(Recorded { origin, assumptions, classes, duration_s, tasks })
@@ -143,8 +149,8 @@ impl Recorded {
         }
         text.push_str("\"tasks\": [");
         for (index, task) in self.tasks.iter().enumerate() {
-            let Task { name, process, nice, cpus, steps } = task.clone();
-            let task = FileTask { name, process, nice, cpus, steps: write_steps(&steps) };
+            let Task { name, process, nice, cpus, answers, steps } = task.clone();
+            let task = FileTask { name, process, nice, cpus, answers, steps: write_steps(&steps) };
             let comma = if index == 0 { "\n" } else { ",\n" };
             text.push_str(comma);
             text.push_str(&json(&|| serde_json::to_string(&task)));
@@ -167,12 +173,17 @@ impl Recorded {
 fn write_steps(steps: &[Step]) -> String {
     let mut text = String::new();
     for step in steps {
-        let (letter, number) = match *step {
+        let (letter, number): (char, u64) = match *step {
             Step::Run(ns) => ('r', ns),
             Step::Wake(task) => ('w', task.into()),
             Step::Await(task) => ('a', task.into()),
             Step::Post(channel) => ('p', channel.into()),
             Step::Take(channel) => ('t', channel.into()),
+            Step::Request(channel) => ('q', channel.into()),
+            Step::Answer => {
+                text.push_str(if text.is_empty() { ANSWER } else { " y" });
+                continue;
+            }
             Step::Sleep(ns) => ('s', ns),
             Step::Until(ns) => ('u', ns),
             Step::Start(task) => ('f', task.into()),
@@ -192,6 +203,10 @@ fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
             .checked_sub(1)
             .ok_or_else(|| format!("all tasks together have more than {MAX_STEPS} steps"))?;
         let refuse = |what: &str| format!("step {}, `{word}`: {what}", index + 1);
+        if word == ANSWER {
+            steps.push(Step::Answer);
+            continue;
+        }
         let (letter, number) = word.split_at_checked(1).ok_or_else(|| refuse(LETTERS))?;
         let number = number.parse::<u64>().ok().filter(|n| *n <= MAX_NUMBER && !number.starts_with('+'));
         let number =
@@ -199,9 +214,7 @@ fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
         let task = || u32::try_from(number).map_err(|_| refuse("there is no such task"));
         let channel = || {
             let channel = u32::try_from(number).ok().filter(|channel| *channel < MAX_CHANNELS);
-            channel.ok_or_else(|| {
-                refuse(&format!("there is no such channel (allowed: 0 to {})", MAX_CHANNELS - 1))
-            })
+            channel.ok_or_else(|| refuse(&no_channel(number)))
         };
         steps.push(match letter {
             "r" => Step::Run(number),
@@ -209,6 +222,7 @@ fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
             "a" => Step::Await(task()?),
             "p" => Step::Post(channel()?),
             "t" => Step::Take(channel()?),
+            "q" => Step::Request(channel()?),
             "s" => Step::Sleep(number),
             "u" => Step::Until(number),
             "f" => Step::Start(task()?),
@@ -218,7 +232,13 @@ fn read_steps(text: &str, left: &mut usize) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, s, u, f, each with a number)";
+fn no_channel(number: impl std::fmt::Display) -> String {
+    format!("there is no channel {number} (allowed: 0 to {})", MAX_CHANNELS - 1)
+}
+
+/// The step that has no number.
+const ANSWER: &str = "y";
+const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, q, s, u, f, each with a number, and y)";
 
 #[cfg(test)]
 mod tests {
@@ -236,6 +256,8 @@ mod tests {
             any::<u32>().prop_map(Step::Await),
             (0..MAX_CHANNELS).prop_map(Step::Post),
             (0..MAX_CHANNELS).prop_map(Step::Take),
+            (0..MAX_CHANNELS).prop_map(Step::Request),
+            Just(Step::Answer),
             (0..=MAX_NUMBER).prop_map(Step::Sleep),
             (0..=MAX_NUMBER).prop_map(Step::Until),
             any::<u32>().prop_map(Step::Start),
@@ -246,12 +268,12 @@ mod tests {
         #[test]
         fn a_file_reads_back(
             tasks in prop::collection::vec(
-                ("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(0..MAX_CPUS, 0..3), prop::collection::vec(step(), 0..20)),
+                ("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(0..MAX_CPUS, 0..3), prop::option::of(0..MAX_CHANNELS), prop::collection::vec(step(), 0..20)),
                 0..5
             ),
             origin in "\\PC*",
         ) {
-            let task = |(name, process, nice, cpus, steps)| Task { name, process, nice, cpus, steps };
+            let task = |(name, process, nice, cpus, answers, steps)| Task { name, process, nice, cpus, answers, steps };
             let tasks: Vec<Task> = tasks.into_iter().map(task).collect();
             let of = Figures { class: "a".into(), cpu_s: 0.1, request_us: [0.5, 1e9], ..Figures::default() };
             let classes = vec![of; tasks.len()];
@@ -264,7 +286,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC*", steps in "[rwaptsuf0-9 +-]*") {
+        fn any_text_is_read_or_refused(text in "\\PC*", steps in "[rwaptqsufy0-9 +-]*") {
             let _ = Recorded::from_json(&text);
             let _ = read_steps(&steps, &mut 100);
         }
@@ -280,13 +302,20 @@ mod tests {
             ("{\"coreward_workload\": 2}", "coreward_workload is 2 (allowed: 1)"),
             (&text("{\"name\": 1}"), "expected a string at line 1"),
             (&text("{\"nmae\": \"n\"}"), "unknown field `nmae`, expected one of `name`"),
-            (&task("r1 q7"), "task 0 (n): step 2, `q7`: there is no such step (allowed: r, w"),
+            (&task("r1 z7"), "task 0 (n): step 2, `z7`: there is no such step (allowed: r, w"),
             (&task("r"), "step 1, `r`: what follows the letter is no number"),
             (&task("r+1"), "no number"),
             (&task("r9223372036854775808"), "no number"),
             (&task("é1"), "there is no such step"),
             (&task("w4294967296"), "there is no such task"),
-            (&task("p1048576"), "there is no such channel (allowed: 0 to 1048575)"),
+            (&task("p1048576"), "there is no channel 1048576 (allowed: 0 to 1048575)"),
+            (&task("y1"), "there is no such step"),
+            (
+                &text(
+                    "{\"name\": \"n\", \"process\": 0, \"nice\": 0, \"answers\": 1048576, \"steps\": \"\"}",
+                ),
+                "task 0 (n): answers: there is no channel 1048576",
+            ),
             (
                 &text("{\"name\": \"n\", \"process\": 0, \"nice\": 0, \"cpus\": [0, 4096], \"steps\": \"\"}"),
                 "task 0 (n): there is no CPU 4096 (allowed: 0 to 4095)",

@@ -3,6 +3,7 @@
 //! A [`Recorded`] is independent of where and when its tasks ran: it has how much they computed, whom they woke, and
 //! what they waited for. [`file`] has its format, [`replay`] the programs that do the same.
 
+mod births;
 mod figures;
 mod file;
 mod replay;
@@ -33,6 +34,11 @@ pub enum Step {
     Post(u32),
     /// Takes something from a channel; waits while there is nothing.
     Take(u32),
+    /// Takes something from a channel, as [`Step::Take`]: a request, which is to be answered.
+    Request(u32),
+    /// Answers the last request that is not answered yet: puts something on the channel on which whoever made it awaits
+    /// answers.
+    Answer,
     /// Waits for so many ns from now.
     Sleep(u64),
     /// Waits until so many ns after its own start, or, if that has passed, not at all.
@@ -52,6 +58,8 @@ pub struct Task {
     pub nice: i8,
     /// CPUs of the recorded machine that it may run on; empty for all.
     pub cpus: Vec<u32>,
+    /// The channel on which it awaits answers to its requests, if it does.
+    pub answers: Option<u32>,
     /// What it does, before it ends.
     pub steps: Vec<Step>,
 }

@@ -2,19 +2,20 @@
 //!
 //! A task that wakes another one and the one that it wakes share a semaphore: the n-th wakeup ends the n-th wait for it,
 //! however late it comes. So the order of cause and effect is that of the recording, and the times are the simulated
-//! machine's. A channel is a semaphore, too, which any task may post to and take from. If nothing else can happen, the
-//! longest wait for one ends nevertheless: another task may have taken what was meant for the one that waits.
+//! machine's. A channel is a semaphore, too, which any task may post to and take from. An answer goes to whoever made the
+//! request that was taken in the simulation, which may be another task than in the recording. If nothing else can happen,
+//! the longest wait for a channel ends nevertheless: another task may have taken what was meant for the one that waits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Recorded, Step, Task};
-use crate::program::{Attributes, Footprint, Limits, Op, Policy, Program, Shared, Workload};
+use crate::program::{Attributes, Footprint, Limits, Op, Program, Shared, Workload};
 use crate::role::Role;
 
 /// What a thread touches, and what threads of a process share: as of rt-app. assumption: a recording does not say it.
 const PRIVATE_BYTES: u64 = 8 << 10;
 const SHARED_BYTES: u64 = 8 << 10;
-const FOOTPRINT: &str =
+pub(super) const FOOTPRINT: &str =
     "how much memory the tasks touch is not recorded: 8 KiB each, and 8 KiB for each process";
 
 /// What a semaphore stands for.
@@ -25,16 +26,6 @@ enum Via {
     Channel(u32),
 }
 
-/// How tasks come to be.
-struct Births {
-    /// Of each task, the one that starts it.
-    parent: Vec<Option<u32>>,
-    /// Of each task, those of its process that it starts first, because they were there before the recording.
-    threads: Vec<Vec<u32>>,
-    /// The tasks that were there before the recording, and begin a process.
-    leaders: Vec<u32>,
-}
-
 impl Recorded {
     /// The workload under a name.
     ///
@@ -42,18 +33,11 @@ impl Recorded {
     /// A step names a task that there is not, a task is started twice or by none that runs, or waits for wakeups that
     /// do not come.
     pub fn workload(&self, name: &str) -> Result<Workload, String> {
-        if self.tasks.is_empty() {
-            return Err("it has no tasks".into());
-        }
         let births = self.births()?;
         let semaphores = self.semaphores()?;
         let mut cpu_sets: Vec<Vec<u32>> = Vec::new();
         // the first task stands for the machine, which had all those tasks that no other starts; they begin together
         // when all are there, but for those that have to be woken first
-        let begins = |task: &Task| {
-            let timed = task.steps.iter().any(|step| matches!(step, Step::Until(_)));
-            timed || !matches!(task.steps.first(), Some(Step::Await(_) | Step::Take(_)))
-        };
         let at_start = |i: usize| births.parent[i].is_none() && begins(&self.tasks[i]);
         let together = (0..self.tasks.len()).filter(|i| at_start(*i)).count() as u32;
         let mut first: Vec<Op> = births.leaders.iter().map(|leader| spawn(*leader, true)).collect();
@@ -62,130 +46,56 @@ impl Recorded {
         let mut timers = 0;
         for index in 0..self.tasks.len() {
             let mut ops: Vec<Op> = births.threads[index].iter().map(|thread| spawn(*thread, false)).collect();
-            if !self.tasks[index].cpus.is_empty() {
-                let cpus = &self.tasks[index].cpus;
-                let known = cpu_sets.iter().position(|set| set == cpus);
-                let set = known.unwrap_or_else(|| {
-                    cpu_sets.push(cpus.clone());
-                    cpu_sets.len() - 1
-                });
-                ops.push(Op::SetAffinity { set: set as u32 });
-            }
+            ops.extend(set_affinity(&self.tasks[index], &mut cpu_sets));
             if at_start(index) {
                 ops.push(Op::Barrier { barrier: 0, starts: true });
             }
             self.steps(index as u32, &semaphores, &mut timers, &mut ops)?;
             programs.push(ops.into());
         }
-        let attributes =
-            |task: &Task| Attributes { policy: Policy::Other, nice: task.nice, ..Attributes::default() };
-        let roles = self.tasks.iter().map(|task| Role::One(task.name.clone()));
-        let mut assumptions = self.assumptions.clone();
-        assumptions.push(FOOTPRINT.into());
-        Ok(Workload {
-            name: name.to_owned(),
-            channels: Vec::new(),
-            first_message_channel: 0,
-            programs,
-            footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: [Attributes::default()]
-                .into_iter()
-                .chain(self.tasks.iter().map(attributes))
-                .collect(),
-            roles: [Role::One("start of the recording".into())].into_iter().chain(roles).collect(),
-            cpu_sets,
-            groups: Vec::new(),
-            shared: Shared {
-                barriers: vec![together + 1],
-                semaphores: semaphores.len() as u32,
-                channels: semaphores.keys().filter(|via| matches!(via, Via::Channel(_))).count() as u32,
-                timers,
-                ..Shared::default()
-            },
-            limits: Limits::default(),
-            messages: 0,
-            assumptions,
-            notes: Vec::new(),
-        })
-    }
-
-    fn named(&self, index: usize) -> String {
-        format!("task {index} ({})", self.tasks[index].name)
-    }
-
-    /// The steps of a task that name another one.
-    fn relations(&self) -> impl Iterator<Item = (usize, usize, Step, u32)> + '_ {
-        let of = |(index, task): (usize, &Task)| {
-            let named = |(at, step): (usize, &Step)| match *step {
-                Step::Wake(other) | Step::Await(other) | Step::Start(other) => {
-                    Some((index, at, *step, other))
-                }
-                _ => None,
-            };
-            task.steps.iter().enumerate().filter_map(named).collect::<Vec<_>>()
+        let shared = Shared {
+            barriers: vec![together + 1],
+            semaphores: semaphores.len() as u32,
+            channels: semaphores.keys().filter(|via| matches!(via, Via::Channel(_))).count() as u32,
+            timers,
+            ..Shared::default()
         };
-        self.tasks.iter().enumerate().flat_map(of)
-    }
-
-    fn births(&self) -> Result<Births, String> {
-        let n = self.tasks.len();
-        let mut parent: Vec<Option<u32>> = vec![None; n];
-        for (index, at, step, other) in self.relations() {
-            let refuse = |what: String| Err(format!("{}: step {}: {what}", self.named(index), at + 1));
-            if other as usize >= n {
-                return refuse(format!("there is no task {other} (allowed: 0 to {})", n - 1));
-            }
-            if matches!(step, Step::Start(_)) {
-                if let Some(first) = parent[other as usize] {
-                    let first = self.named(first as usize);
-                    return refuse(format!("{} was started by {first} already", self.named(other as usize)));
-                }
-                parent[other as usize] = Some(index as u32);
-            }
-        }
-        let mut threads = vec![Vec::new(); n];
-        let mut leaders: Vec<u32> = Vec::new();
-        let mut leader_of: HashMap<u32, u32> = HashMap::new();
-        for index in (0..n as u32).filter(|i| parent[*i as usize].is_none()) {
-            match leader_of.get(&self.tasks[index as usize].process) {
-                Some(leader) => threads[*leader as usize].push(index),
-                None => {
-                    leader_of.insert(self.tasks[index as usize].process, index);
-                    leaders.push(index);
-                }
-            }
-        }
-        // whoever is not reached from those is started in a circle
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); n];
-        for (child, parent) in (0..).zip(&parent) {
-            parent.iter().for_each(|parent| children[*parent as usize].push(child));
-        }
-        let mut reached = vec![false; n];
-        let mut next: Vec<u32> = (0..n as u32).filter(|i| parent[*i as usize].is_none()).collect();
-        while let Some(task) = next.pop() {
-            reached[task as usize] = true;
-            next.append(&mut children[task as usize]);
-        }
-        if let Some(index) = reached.iter().position(|reached| !reached) {
-            return Err(format!("{}: it is started by tasks that it starts", self.named(index)));
-        }
-        Ok(Births { parent, threads, leaders })
+        let names = self.tasks.iter().map(|task| (task.name.clone(), task.nice));
+        let mut workload = made(name, programs, names, shared, cpu_sets);
+        workload.assumptions.extend(self.assumptions.iter().cloned());
+        workload.assumptions.push(FOOTPRINT.into());
+        Ok(workload)
     }
 
     /// The semaphore of each pair of which one wakes the other, and of each channel.
     fn semaphores(&self) -> Result<HashMap<Via, u32>, String> {
         let pairs = self.pairs()?;
-        let mut channels: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let (mut channels, mut answers) = (BTreeMap::<u32, (u64, u64)>::new(), 0);
         for step in self.tasks.iter().flat_map(|task| &task.steps) {
             match *step {
                 Step::Post(channel) => channels.entry(channel).or_default().0 += 1,
-                Step::Take(channel) => channels.entry(channel).or_default().1 += 1,
+                Step::Take(channel) | Step::Request(channel) => channels.entry(channel).or_default().1 += 1,
+                Step::Answer => answers += 1,
                 _ => {}
             }
         }
-        if let Some((channel, (posts, takes))) = channels.iter().find(|(_, (posts, takes))| posts < takes) {
-            return Err(format!("{takes} steps take from channel {channel}, to which {posts} post"));
+        let awaited: HashSet<u32> = self.tasks.iter().filter_map(|task| task.answers).collect();
+        for channel in &awaited {
+            channels.entry(*channel).or_default();
+        }
+        // any answer may come to any of those that await some
+        let missing = |(posts, takes): (u64, u64)| takes.saturating_sub(posts);
+        let mut unanswered = 0;
+        for (channel, counts) in &channels {
+            if awaited.contains(channel) {
+                unanswered += missing(*counts);
+            } else if missing(*counts) > 0 {
+                let (posts, takes) = counts;
+                return Err(format!("{takes} steps take from channel {channel}, to which {posts} post"));
+            }
+        }
+        if unanswered > answers {
+            return Err(format!("{unanswered} steps wait for answers, of which there are {answers}"));
         }
         let pairs = pairs.into_iter().map(|(waker, woken)| Via::Pair(waker, woken));
         Ok(pairs.chain(channels.into_keys().map(Via::Channel)).zip(0..).collect())
@@ -222,6 +132,12 @@ impl Recorded {
         ops: &mut Vec<Op>,
     ) -> Result<(), String> {
         let task = &self.tasks[index as usize];
+        let reply = |channel: u32| semaphores[&Via::Channel(channel)];
+        let up =
+            |via, answers: Option<u32>| Op::Up { semaphore: semaphores[&via], reply: answers.map(reply) };
+        let down = |via, request| Op::Down { semaphore: semaphores[&via], request };
+        let requests = |step: &Step| matches!(step, Step::Request(_));
+        let first_request = task.steps.iter().position(requests).unwrap_or(usize::MAX);
         let mut until = 0;
         if task.steps.iter().any(|step| matches!(step, Step::Until(_))) {
             *timers += 1;
@@ -231,10 +147,16 @@ impl Recorded {
             ops.push(match *step {
                 Step::Run(0) => continue,
                 Step::Run(ns) => Op::Run { ns },
-                Step::Wake(woken) => Op::Up { semaphore: semaphores[&Via::Pair(index, woken)] },
-                Step::Await(waker) => Op::Down { semaphore: semaphores[&Via::Pair(waker, index)] },
-                Step::Post(channel) => Op::Up { semaphore: semaphores[&Via::Channel(channel)] },
-                Step::Take(channel) => Op::Down { semaphore: semaphores[&Via::Channel(channel)] },
+                Step::Wake(woken) => up(Via::Pair(index, woken), None),
+                Step::Await(waker) => down(Via::Pair(waker, index), false),
+                Step::Post(channel) => up(Via::Channel(channel), task.answers),
+                Step::Take(channel) => down(Via::Channel(channel), false),
+                Step::Request(channel) => down(Via::Channel(channel), true),
+                Step::Answer if at < first_request => {
+                    let task = self.named(index as usize);
+                    return Err(format!("{task}: step {}: it answers before it takes a request", at + 1));
+                }
+                Step::Answer => Op::Answer,
                 Step::Sleep(ns) => Op::Sleep { ns },
                 Step::Until(ns) if ns < until => {
                     let task = self.named(index as usize);
@@ -254,8 +176,60 @@ impl Recorded {
     }
 }
 
+/// Does a task that was there before the recording begin by itself, and need not be woken first?
+pub(super) fn begins(task: &Task) -> bool {
+    let timed = task.steps.iter().any(|step| matches!(step, Step::Until(_)));
+    timed || !matches!(task.steps.first(), Some(Step::Await(_) | Step::Take(_) | Step::Request(_)))
+}
+
+/// A workload of programs, of which the first stands for the machine; `tasks` has the names and nice values of the others.
+pub(super) fn made(
+    name: &str,
+    programs: Vec<Program>,
+    tasks: impl Iterator<Item = (String, i8)>,
+    shared: Shared,
+    cpu_sets: Vec<Vec<u32>>,
+) -> Workload {
+    let (mut roles, mut attributes) =
+        (vec![Role::One("start of the recording".into())], vec![Attributes::default()]);
+    for (name, nice) in tasks {
+        roles.push(Role::One(name));
+        attributes.push(Attributes { nice, ..Attributes::default() });
+    }
+    Workload {
+        name: name.to_owned(),
+        channels: Vec::new(),
+        first_message_channel: 0,
+        programs,
+        footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
+        message_ns: 0,
+        attributes,
+        roles,
+        cpu_sets,
+        groups: Vec::new(),
+        shared,
+        limits: Limits::default(),
+        messages: 0,
+        assumptions: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Lets a task run on its CPUs only, if it may not run on all.
+pub(super) fn set_affinity(task: &Task, cpu_sets: &mut Vec<Vec<u32>>) -> Option<Op> {
+    if task.cpus.is_empty() {
+        return None;
+    }
+    let known = cpu_sets.iter().position(|set| *set == task.cpus);
+    let set = known.unwrap_or_else(|| {
+        cpu_sets.push(task.cpus.clone());
+        cpu_sets.len() - 1
+    });
+    Some(Op::SetAffinity { set: set as u32 })
+}
+
 /// Starts a task; its program comes after that of the first one.
-fn spawn(task: u32, process: bool) -> Op {
+pub(super) fn spawn(task: u32, process: bool) -> Op {
     Op::Spawn { program: task + 1, base: 0, process }
 }
 
@@ -268,8 +242,8 @@ mod tests {
             name: format!("t{index}"),
             process: *process,
             nice: 0,
-            cpus: Vec::new(),
             steps: steps.to_vec(),
+            ..Task::default()
         };
         Recorded { tasks: tasks.iter().enumerate().map(task).collect(), ..Recorded::default() }
     }
@@ -293,14 +267,14 @@ mod tests {
                 barrier,
                 Op::Origin,
                 Op::Run { ns: 5 },
-                Op::Up { semaphore: 0 },
+                Op::Up { semaphore: 0, reply: None },
                 spawn(2, false),
                 spawn(3, true),
                 timer(100),
                 timer(50),
             ],
             // a thread that was there before is started by the first of its process
-            &[spawn(4, false), Op::Down { semaphore: 0 }, Op::Sleep { ns: 9 }],
+            &[spawn(4, false), Op::Down { semaphore: 0, request: false }, Op::Sleep { ns: 9 }],
             &[Op::Run { ns: 1 }],
             &[Op::Run { ns: 2 }],
             &[barrier, Op::Run { ns: 3 }],
@@ -319,7 +293,8 @@ mod tests {
             recorded(&[(0, &[Post(7), Post(7), Wake(1)]), (1, &[Take(7), Await(0)]), (2, &[Take(7)])]);
         (r.tasks[1].cpus, r.tasks[2].cpus) = (vec![1, 3], vec![1, 3]);
         let workload = r.workload("x.cww").unwrap();
-        let (up, down) = (|semaphore| Op::Up { semaphore }, |semaphore| Op::Down { semaphore });
+        let up = |semaphore| Op::Up { semaphore, reply: None };
+        let down = |semaphore| Op::Down { semaphore, request: false };
         let barrier = Op::Barrier { barrier: 0, starts: true };
         let set = Op::SetAffinity { set: 0 };
         let wanted: [&[Op]; 3] = [&[barrier, up(1), up(1), up(0)], &[set, down(1), down(0)], &[set, down(1)]];
@@ -328,6 +303,31 @@ mod tests {
         }
         assert_eq!(workload.cpu_sets, [vec![1, 3]]);
         assert_eq!((workload.shared.semaphores, workload.shared.channels), (2, 1));
+    }
+
+    #[test]
+    fn a_request_carries_where_its_answer_goes() {
+        use Step::*;
+        let mut r = recorded(&[(0, &[Post(7), Take(8)]), (1, &[Request(7), Run(5), Answer])]);
+        r.tasks[0].answers = Some(8);
+        let workload = r.workload("x.cww").unwrap();
+        let barrier = Op::Barrier { barrier: 0, starts: true };
+        let (down, request) =
+            (Op::Down { semaphore: 1, request: false }, Op::Down { semaphore: 0, request: true });
+        let wanted: [&[Op]; 2] = [
+            &[barrier, Op::Up { semaphore: 0, reply: Some(1) }, down],
+            &[request, Op::Run { ns: 5 }, Op::Answer],
+        ];
+        for (program, ops) in workload.programs[1..].iter().zip(wanted) {
+            assert_eq!(**program, *ops);
+        }
+        r.tasks[0].answers = None;
+        assert_eq!(r.workload("x").unwrap_err(), "1 steps take from channel 8, to which 0 post");
+        r.tasks[0].answers = Some(8);
+        r.tasks[1].steps.pop();
+        assert_eq!(r.workload("x").unwrap_err(), "1 steps wait for answers, of which there are 0");
+        r.tasks[1].steps = vec![Answer, Request(7)];
+        assert_eq!(r.workload("x").unwrap_err(), "task 1 (t1): step 1: it answers before it takes a request");
     }
 
     #[test]
