@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the gallery's recordings with their simulations, on the same CPUs and carried to the other number of CPUs.
+"""Compares the gallery's recordings with their simulations: on the same CPUs, carried to the other number of CPUs, and
+synthesized.
 
-Needs coreward in PATH. Prints tables for docs/results/gallery.md.
+Needs coreward in PATH. Prints tables for docs/results/gallery.md and docs/results/import.md.
 """
 import gzip
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -20,8 +22,8 @@ FIGURES = [
 ]
 
 
-def metrics(path):
-    command = ["coreward", "run", path, "--machine", HERE / "here.toml", "--json"]
+def metrics(workload):
+    command = ["coreward", "run", workload, "--machine", HERE / "here.toml", "--json"]
     ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     report = json.loads(ran.stdout)
     # what happens while a CPU is idle is not in the recorded tasks' time
@@ -29,9 +31,31 @@ def metrics(path):
     return report["metrics"] | {"tasks_s": report["metrics"]["busy_s"] - idle}
 
 
+def read(name):
+    return json.loads(gzip.decompress((HERE / f"{name}.cww").read_bytes()))
+
+
+def turns(workload):
+    """What a synthetic workload counts as events: what a task does until it waits."""
+    return sum(len(re.findall(r"[atqsu]\d", task["steps"])) + 1 for task in workload["tasks"])
+
+
+def synthetic(name, figures):
+    """What was recorded, replayed and synthesized in a second."""
+    recorded_s = figures["runtime_s"]
+    counted = turns(read(name))
+    replayed, made = metrics(HERE / f"{name}.cww"), metrics(f"{HERE / name}.cww --time {recorded_s:.3f}")
+    columns = [(recorded_s, figures | {"events": counted, "tasks_s": figures["cpu_s"]})]
+    columns += [(replayed["runtime_s"], replayed | {"events": counted}), (made["runtime_s"], made)]
+    rates = [[of[metric] / seconds for seconds, of in columns] for metric in ("events", "tasks_s", "wakeups")]
+    latencies = [[of[f"wakeup_latency_us_{part}"] for _, of in columns] for part in ("p50", "p99")]
+    cells = [" / ".join(f"{figure:.4g}" for figure in cell) for cell in rates + latencies]
+    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
 def on_cpus(name, cpus, directory):
     """The workload with another affinity."""
-    workload = json.loads(gzip.decompress((HERE / f"{name}.cww").read_bytes()))
+    workload = read(name)
     for task in workload["tasks"]:
         task.pop("cpus", None)
         if cpus == 1:
@@ -75,6 +99,10 @@ def main():
                 sign = "" if abs(off) <= allowed else " **✗**"
                 cells.append(f"{real:.4g} / {got:.4g} ({off:+.0f} %){sign}")
             print(f"| {program}, {cpus} to {to} CPUs | {' | '.join(cells)} |", flush=True)
+    print("\n| recorded / replayed / synthetic | turns per s | CPU time per s | wakeups per s | latency p50, us | p99, us |")
+    print("|---|---|---|---|---|---|")
+    for name, figures in recorded.items():
+        synthetic(name, figures)
 
 
 main()

@@ -502,6 +502,7 @@ mod any {
     use coreward_engine::{NoTrace, Settings, Simulation};
     use coreward_machine::{DomainOptions, Topology};
     use coreward_policy::{PolicySettings, Profile};
+    use coreward_workload::Scale;
     use proptest::prelude::*;
 
     fn task() -> impl Strategy<Value = Task> {
@@ -561,9 +562,14 @@ mod any {
             let workload = recorded.workload("any.cww").unwrap();
             let policy = PolicySettings::new(Profile::DEFAULT);
             let settings = Settings { policy, seed: 1, task_group_depth: 0, limit_ns: 1_000_000_000 };
-            let mut trace = NoTrace;
-            let run = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap().run();
-            prop_assert!(run.is_ok(), "{:?}", run.err());
+            let synthetic = |words| recorded.synthetic("any.cww", words, Scale(50_000));
+            let larger = synthetic("--time 0.001 --tasks a=3 --work a=0.5");
+            let synthetic = larger.or_else(|_| synthetic("--time 0.001")).unwrap();
+            for workload in [workload, synthetic] {
+                let mut trace = NoTrace;
+                let run = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap().run();
+                prop_assert!(run.is_ok(), "{:?}", run.err());
+            }
         }
 
         #[test]

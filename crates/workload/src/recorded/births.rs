@@ -8,6 +8,8 @@ use super::{Recorded, Step, Task};
 pub(super) struct Births {
     /// Of each task, the one that starts it.
     pub(super) parent: Vec<Option<u32>>,
+    /// All tasks, each after the one that starts it.
+    pub(super) in_order: Vec<usize>,
     /// Of each task, those of its process that it starts first, because they were there before the recording.
     pub(super) threads: Vec<Vec<u32>>,
     /// The tasks that were there before the recording, and begin a process.
@@ -74,14 +76,16 @@ impl Recorded {
             parent.iter().for_each(|parent| children[*parent as usize].push(child));
         }
         let mut reached = vec![false; n];
+        let mut in_order = Vec::new();
         let mut next: Vec<u32> = (0..n as u32).rev().filter(|i| parent[*i as usize].is_none()).collect();
         while let Some(task) = next.pop() {
             reached[task as usize] = true;
+            in_order.push(task as usize);
             next.append(&mut children[task as usize]);
         }
         if let Some(index) = reached.iter().position(|reached| !reached) {
             return Err(format!("{}: it is started by tasks that it starts", self.named(index)));
         }
-        Ok(Births { parent, threads, leaders })
+        Ok(Births { parent, in_order, threads, leaders })
     }
 }

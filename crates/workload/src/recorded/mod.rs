@@ -7,6 +7,7 @@ mod births;
 mod figures;
 mod file;
 mod replay;
+mod synth;
 
 use crate::{Scale, Workload, WorkloadError};
 
@@ -86,24 +87,28 @@ pub fn named(text: &str) -> Option<Result<Recorded, WorkloadError>> {
     Some(read.map_err(|what| WorkloadError::Usage(format!("{file}: {what}"))))
 }
 
-/// Reads the words of a workload that is a file: its name and nothing else.
+/// Reads the words of a workload that is a file: its name, and after it what a synthetic one is to be like.
 ///
 /// # Errors
-/// It cannot be read, or is not such a file; or it is to be shortened.
+/// It cannot be read, or is not such a file; an option is wrong; or what was recorded is to be shortened.
 pub(crate) fn parse<'a>(
     file: &str,
-    mut words: impl Iterator<Item = &'a str>,
+    words: impl Iterator<Item = &'a str>,
     scale: Scale,
 ) -> Result<Workload, WorkloadError> {
     let refuse = |what: String| WorkloadError::Usage(format!("{file}: {what}"));
-    if let Some(word) = words.next() {
-        return Err(refuse(format!(
-            "`{word}` follows it (allowed: nothing, a recorded workload has no options)"
-        )));
-    }
-    if scale != Scale::FULL {
-        return Err(refuse("a recorded workload is not shortened (allowed: --scale 1)".into()));
+    let words: Vec<&str> = words.collect();
+    let options = synth::Options::parse(file, words.iter().copied())?;
+    if scale != Scale::FULL && !options.synthetic() {
+        return Err(refuse(
+            "a recorded workload is not shortened (allowed: --scale 1, or --synth after its name)".into(),
+        ));
     }
     let recorded = Recorded::read(std::path::Path::new(file)).map_err(refuse)?;
-    recorded.workload(file).map_err(refuse)
+    let name = [&[file], &words[..]].concat().join(" ");
+    match options.synthetic() {
+        true => recorded.synthesized(&name, &options, scale),
+        false => recorded.workload(&name),
+    }
+    .map_err(refuse)
 }
