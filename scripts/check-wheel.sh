@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 }
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-mmdebstrap --quiet --variant=essential --include=python3-venv,tuned bookworm "$root/debian" http://deb.debian.org/debian
+mmdebstrap --quiet --variant=essential --include=python3-venv,tuned bookworm "$root/debian"
 mkdir "$root/debian/work"
 cp "$wheel" "$here"/../examples/*.py "$here/check-tuned.py" "$root/debian/work/"
 inside() {

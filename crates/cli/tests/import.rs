@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{coreward, directory, names, stdout};
+use common::{coreward, directory, names, stdout, stdout_noted, text};
 use serde_json::Value;
 
 /// A client that asks a server 200 times, and thinks on a timer; in the form of ftrace.
@@ -41,20 +41,9 @@ fn recording(test: &str, waking: &str) -> PathBuf {
     file
 }
 
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// What a command prints that says on standard error what a recording lacks.
-fn noted(args: &[&str]) -> String {
-    let ran = coreward(args);
-    let notes = ran.stderr.lines().all(|line| line.starts_with("coreward: note: "));
-    assert!(ran.status == 0 && notes, "{args:?}: {}", ran.stderr);
-    ran.stdout
-}
-
 fn metric(run: &str, machine: &str, name: &str) -> f64 {
-    let report: Value = serde_json::from_str(&noted(&["run", run, "--machine", machine, "--json"])).unwrap();
+    let report: Value =
+        serde_json::from_str(&stdout_noted(&["run", run, "--machine", machine, "--json"])).unwrap();
     report["metrics"][name].as_f64().unwrap_or_else(|| panic!("no {name}: {report}"))
 }
 
@@ -80,7 +69,8 @@ fn a_recording_is_imported_and_run() {
     assert!((wakeups / 600.0 - 1.0).abs() < 0.02, "{wakeups}");
     let busy = metric(run, "2c", "busy_s");
     assert!((busy / 0.074 - 1.0).abs() < 0.1, "{busy}");
-    let compared = noted(&["compare", run, "--machine", "2c", "--with", "base_slice_ns=8ms", "--runs", "2"]);
+    let compared =
+        stdout_noted(&["compare", run, "--machine", "2c", "--with", "base_slice_ns=8ms", "--runs", "2"]);
     assert!(compared.contains("w.cww"), "{compared}");
 }
 
@@ -92,7 +82,7 @@ fn what_was_recorded_stands_beside_what_is_simulated() {
     assert!(explained.contains("requests    p99 us"), "{explained}");
     let run = |machine: &str, more: &[&str]| {
         let args = ["run", text(&workload), "--machine", machine];
-        noted(&[&args, more].concat())
+        stdout_noted(&[&args, more].concat())
     };
     let report: Value = serde_json::from_str(&run("2c", &["--json"])).unwrap();
     let of = |report: &Value, class: &str, path: &str| {
@@ -130,8 +120,8 @@ fn a_file_of_perf_has_the_events_of_the_text() {
     let dir = directory("import_perf_data");
     let (data, trace) = (dir.join("run.data"), dir.join("run.txt"));
     let run = ["run", "perf bench sched messaging -g 1 -l 20", "--machine", "4c"];
-    noted(&[&run[..], &["--perf-data", text(&data)]].concat());
-    noted(&[&run[..], &["--ftrace", text(&trace)]].concat());
+    stdout_noted(&[&run[..], &["--perf-data", text(&data)]].concat());
+    stdout_noted(&[&run[..], &["--ftrace", text(&trace)]].concat());
     let report = |file: &Path| -> Value {
         serde_json::from_str(&stdout(&["import", text(file), "--machine", "4c", "--json"])).unwrap()
     };
@@ -269,7 +259,7 @@ impl RoundTrip {
     fn new(test: &str, workload: &str, machine: &'static str) -> RoundTrip {
         let dir = directory(test);
         let ftrace = dir.join("first.txt");
-        noted(&["run", workload, "--machine", machine, "--ftrace", text(&ftrace)]);
+        stdout_noted(&["run", workload, "--machine", machine, "--ftrace", text(&ftrace)]);
         stdout(&["import", text(&ftrace), "--machine", machine, "--plain", "-o", text(&dir.join("w.cww"))]);
         RoundTrip { first: counts(&ftrace, machine), dir, machine }
     }

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{coreward, directory, stdout};
+use common::{coreward, directory, stdout, stdout_noted};
 
 #[test]
 fn what_is_saved_is_this_machine() {
@@ -44,17 +44,6 @@ fn what_is_saved_is_this_machine() {
     assert_eq!(other.status, 2);
     assert!(other.stderr.contains("--calibrated: 64n16c: it is of another machine"), "{}", other.stderr);
     assert!(fs::read_to_string(&file).unwrap().contains("tick_ns = 1234"), "what was there is kept");
-}
-
-/// What a command prints that may say on standard error what sysfs leaves open.
-fn stdout_noted(args: &[&str]) -> String {
-    let ran = coreward(args);
-    assert!(
-        ran.status == 0 && ran.stderr.lines().all(|line| line.starts_with("coreward: note: ")),
-        "{}",
-        ran.stderr
-    );
-    ran.stdout
 }
 
 #[test]

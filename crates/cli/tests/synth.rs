@@ -5,28 +5,16 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{coreward, directory};
+use common::{coreward, directory, stdout_noted, text};
 use serde_json::Value;
 
 /// Channels of a request, and of a client's answers.
 const ASKED: u32 = 0;
 const ANSWERED: u32 = 1;
 
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// What a command prints that says on standard error what was assumed.
-fn noted(args: &[&str]) -> String {
-    let ran = coreward(args);
-    let notes = ran.stderr.lines().all(|line| line.starts_with("coreward: note: "));
-    assert!(ran.status == 0 && notes, "{args:?}: {}", ran.stderr);
-    ran.stdout
-}
-
 fn run(workload: &str, machine: &str, more: &[&str]) -> Value {
     let args = ["run", workload, "--machine", machine, "--json"];
-    serde_json::from_str(&noted(&[&args, more].concat())).unwrap()
+    serde_json::from_str(&stdout_noted(&[&args, more].concat())).unwrap()
 }
 
 fn metric(report: &Value, name: &str) -> f64 {
@@ -61,7 +49,7 @@ fn what_was_simulated_and_recorded_is_synthesized() {
         let dir = directory(test);
         let (ftrace, file) = (dir.join("run.txt"), dir.join("w.cww"));
         let original = rates(&run(workload, machine, &["--ftrace", text(&ftrace)]));
-        noted(&["import", text(&ftrace), "--machine", machine, "-o", text(&file)]);
+        stdout_noted(&["import", text(&ftrace), "--machine", machine, "-o", text(&file)]);
         let replayed = rates(&run(text(&file), machine, &[]));
         let synthetic = run(&format!("{} --synth", text(&file)), machine, &[]);
         assert!(metric(&synthetic, "events") > 100.0, "{workload}: turns are events");
@@ -182,7 +170,7 @@ fn what_is_made_wrongly_is_further_off() {
 fn draws_are_of_the_seed() {
     let file = service("synth_seeds", unchanged);
     let w = format!("{} --synth --time 0.2", text(&file));
-    let with = |seed: &str| noted(&["run", &w, "--machine", "2c", "--seed", seed]);
+    let with = |seed: &str| stdout_noted(&["run", &w, "--machine", "2c", "--seed", seed]);
     assert_eq!(with("1"), with("1"));
     let busy = |seed: &str| metric(&run(&w, "2c", &["--seed", seed]), "busy_s");
     assert_ne!(busy("1"), busy("2"));
@@ -192,9 +180,10 @@ fn draws_are_of_the_seed() {
 fn it_is_a_workload_like_any_other() {
     let file = service("synth_commands", unchanged);
     let w = format!("{} --tasks a_client_*=6 --time 0.1", text(&file));
-    let compared = noted(&["compare", &w, "--machine", "2c", "--with", "base_slice_ns=8ms", "--runs", "2"]);
+    let compared =
+        stdout_noted(&["compare", &w, "--machine", "2c", "--with", "base_slice_ns=8ms", "--runs", "2"]);
     assert!(compared.contains(&format!("workload  {w}")), "{compared}");
-    let explained = noted(&["explain", &w, "--machine", "2c"]);
+    let explained = stdout_noted(&["explain", &w, "--machine", "2c"]);
     // the one that starts the others, six clients and the server
     assert!(explained.contains("fork of task 8") && !explained.contains("fork of task 9"), "{explained}");
     let suite = file.with_file_name("suite.toml");
@@ -204,7 +193,7 @@ fn it_is_a_workload_like_any_other() {
     );
     fs::write(&suite, row).unwrap();
     let args = ["matrix", "--with", "base_slice_ns=8ms", "--suite", text(&suite), "--machine", "2c"];
-    assert!(noted(&args).contains("synthetic"));
+    assert!(stdout_noted(&args).contains("synthetic"));
 }
 
 #[test]

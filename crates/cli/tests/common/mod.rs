@@ -28,6 +28,15 @@ pub(crate) fn stdout(args: &[&str]) -> String {
     ran.stdout
 }
 
+/// The standard output of a command that has to succeed, and may say on standard error what it assumed.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub(crate) fn stdout_noted(args: &[&str]) -> String {
+    let ran = coreward(args);
+    let notes = ran.stderr.lines().all(|line| line.starts_with("coreward: note: "));
+    assert!(ran.status == 0 && notes, "{args:?}: {}", ran.stderr);
+    ran.stdout
+}
+
 /// A new, empty directory for a test.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub(crate) fn directory(test: &str) -> PathBuf {
@@ -35,6 +44,12 @@ pub(crate) fn directory(test: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("a directory of our own");
     dir
+}
+
+/// A path as an argument.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("a name of our own")
 }
 
 /// What is in a directory, in alphabetical order.
