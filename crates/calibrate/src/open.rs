@@ -29,6 +29,7 @@ fn why(name: &str, cpus: usize) -> &'static str {
         "stream_pct" | "ipi_send_ns" | "ipi_deliver_ns" | "ipi_handle_ns" if cpus < 2 => "there is one CPU",
         "mlp_pct" => "it depends on what the software's loads wait for",
         "ipi_handle_ns" | "ipi_deliver_ns" => "the kernel has no membarrier(2)",
+        "group_entity_ns" => "programs may not create task groups everywhere",
         "balance_ns" | "balance_cpu_ns" | "detach_task_ns" => {
             "user space does not see the steps of a load balance"
         }

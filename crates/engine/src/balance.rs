@@ -198,8 +198,8 @@ impl Simulation<'_> {
     /// Takes a waiting task off `src`'s queue.
     pub(crate) fn detach_task(&mut self, task: u32, src: usize, by: usize) {
         self.charge_work(by, Part::Balance, self.costs.detach_task_ns);
-        self.account_dequeue(src, task, false, by);
         self.dequeue_waiting(src, task, false);
+        self.account_dequeue(src, task, false, by);
         self.sys.detach_task(&mut self.tasks[task as usize].policy);
         self.update_tg_load_avg(src, by);
     }

@@ -126,10 +126,11 @@ impl Lock {
         Acquired { waited, transfer }
     }
 
-    /// Gives the lock back at `at`.
+    /// Gives the lock back at `at`. That is before it was taken, by a CPU whose sibling has gone idle meanwhile: it has
+    /// become faster, and with it all that it has to do in this event.
     #[inline]
     pub(crate) fn release(&mut self, at: u64) {
-        self.free_at += at - self.held_at;
+        self.free_at += at.saturating_sub(self.held_at);
     }
 
     /// The CPU that took it last.

@@ -64,13 +64,24 @@ impl Simulation<'_> {
         }
     }
 
+    /// A group's entity on a CPU is queued on the level above while the group has tasks there, and the workload's groups
+    /// lie in each other: when the first task comes to `cpu` or the last one has left, all of them change.
+    /// (enqueue_task_fair(), dequeue_entities())
+    fn charge_group_entities(&mut self, cpu: usize, by: usize) {
+        if self.cpus[cpu].fair.rq.nr_queued() == 0 {
+            let levels = self.tg_load_avg.len() as u64;
+            self.charge_work(by, Part::Queue, levels * self.costs.group_entity_ns);
+        }
+    }
+
     fn charge_tg(&mut self, cpu: usize, wait: u64) {
         self.charge_stall(cpu, Part::TgLoadAvg, wait);
     }
 
-    /// A task becomes runnable on `cpu`: its load counts there from now on.
+    /// A task is about to join the queue of `cpu`: its load counts there from now on.
     /// `by` is the CPU that does the work.
     pub(crate) fn account_enqueue(&mut self, cpu: usize, task: u32, by: usize) {
+        self.charge_group_entities(cpu, by);
         self.enqueue_in_group(task, cpu);
         if self.sys.enqueue_task(&mut self.tasks[task as usize].policy, cpu, self.now) {
             self.update_tg_load_avg(cpu, by);
@@ -78,8 +89,9 @@ impl Simulation<'_> {
         self.update_cfs_group(by);
     }
 
-    /// A task leaves the queue of `cpu`. `running` if it ran until now.
+    /// A task has left the queue of `cpu`. `running` if it ran until now.
     pub(crate) fn account_dequeue(&mut self, cpu: usize, task: u32, running: bool, by: usize) {
+        self.charge_group_entities(cpu, by);
         self.dequeue_from_group(task);
         if self.sys.dequeue_task(&mut self.tasks[task as usize].policy, self.now, running) {
             self.update_tg_load_avg(cpu, by);

@@ -96,6 +96,7 @@ fn cases() -> Vec<Case> {
         case("wakeup_ns", messages("2c"), M::wakeup_time_s, Up, 0, 1000),
         case("enqueue_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
         case("dequeue_ns", pipes(), M::runtime_s, Up, 0, 1000),
+        case("group_entity_ns", messages("2c"), M::runtime_s, Up, 0, 1000),
         case("balance_cpu_ns", pulls(), M::newidle_time_s, Up, 0, 1000),
         case("balance_ns", pulls(), M::balance_time_s, Up, 0, 1000),
         case("detach_task_ns", pulls(), M::newidle_time_s, Up, 0, 10_000),

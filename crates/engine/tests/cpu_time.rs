@@ -32,6 +32,7 @@ fn each_cost_is_in_its_part() {
         ("wakeup_ns", pipes(), Part::Wakeup),
         ("enqueue_ns", pipes(), Part::Queue),
         ("dequeue_ns", pipes(), Part::Queue),
+        ("group_entity_ns", pulls(), Part::Queue),
         ("pick_next_ns", pipes(), Part::Queue),
         ("context_switch_ns", pipes(), Part::Switch),
         ("balance_ns", pulls(), Part::Balance),

@@ -138,6 +138,19 @@ fn a_wakeup_takes_what_its_parts_take() {
     assert_eq!(Setup::free("1c", single(&[sleep(MS)])).cost("dequeue_ns", 500).run().runtime_ns(), MS);
 }
 
+#[test]
+fn each_level_of_task_groups_adds_its_entity() {
+    let extra = |depth, main: &[Op]| {
+        let mut s = Setup::free("1c", workload(0, vec![program(main), program(&[sleep(MS)])]));
+        s.settings.task_group_depth = depth;
+        s.clone().cost("group_entity_ns", 1000).run().runtime_ns() - s.run().runtime_ns()
+    };
+    // the CPU's only task starts and wakes up
+    assert_eq!([0, 1, 3].map(|depth| extra(depth, &[sleep(MS)])), [0, 2000, 6000]);
+    // it starts, and runs while another one wakes up
+    assert_eq!(extra(3, &[spawn(1), run(5 * MS), Op::WaitChildren]), 3000);
+}
+
 fn idle_state(exit_ns: u64, polling: bool) -> IdleState {
     IdleState { name: "C".into(), exit_ns, residency_ns: 0, polling, source: String::new() }
 }

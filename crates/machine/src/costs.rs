@@ -110,6 +110,10 @@ costs! {
     /// Taking a task off a runqueue, load tracking included (`deactivate_task`), in ns.
     dequeue_ns = 170 (85..=400) in 0..=1_000_000,
         "assumption: a seventh of the 1215 ns that ftrace showed on Juno, tracing included";
+    /// Queueing the entity of a task group, or taking it off its queue, in ns: at each level of groups, when the first of
+    /// a group's tasks comes to a CPU or the last one leaves it.
+    group_entity_ns = 120 (60..=250) in 0..=1_000_000,
+        "measured: two processes that wake each other by pipes on one CPU, one of them in 1 to 5 nested groups; Zen 4 guest, Linux 6.18, mitigations on: 0.25 us a level for a wakeup and a sleep (docs/results/task-groups.md)";
     /// Gathering the statistics of one CPU in a load balance, in ns.
     balance_cpu_ns = 60 (25..=120) in 0..=100_000,
         "assumption: a few runqueue lines from other cores; seed 002 shows 2236 ns a newidle balance of a core, 3444 of 24 CPUs, 4590 of 48";
