@@ -5,7 +5,7 @@ use std::io;
 
 use anyhow::{Context, Result};
 use coreward_engine::{Leaving, Moment, Trace, Waker};
-use coreward_trace::{self as trace, Comm, EventWriter, PerfWriter, Place, TextWriter, Written};
+use coreward_trace::{self as trace, Comm, EventWriter, Held, PerfWriter, Place, TextWriter, Written};
 use coreward_workload::{TaskNames, Workload};
 
 use crate::output::OutputFile;
@@ -52,6 +52,10 @@ pub(crate) struct EventFile<'a> {
     tasks: Vec<(trace::Task, i32)>,
     /// What runs on each CPU.
     current: Vec<i32>,
+    /// The time to which each CPU has got.
+    reached: Vec<u64>,
+    /// Events that an earlier one of another CPU may still come before.
+    held: Held<(Place, Written)>,
     result: io::Result<()>,
 }
 
@@ -71,12 +75,15 @@ impl<'a> EventFile<'a> {
             names: TaskNames::new(workload),
             tasks: Vec::new(),
             current: vec![0; cpus],
+            reached: vec![0; cpus],
+            held: Held::new(0),
             result: Ok(()),
         })
     }
 
     /// Puts the file in place.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.write_until(u64::MAX);
         self.result?;
         self.writer.finish()?.finish()
     }
@@ -87,12 +94,20 @@ impl<'a> EventFile<'a> {
         known.copied().unwrap_or((trace::Task { pid: 0, comm: Comm::new(b"swapper"), prio: DEFAULT_PRIO }, 0))
     }
 
-    /// Writes an event that happens on a CPU.
-    fn write(&mut self, now: u64, cpu: usize, in_interrupt: bool, event: &Written) {
+    /// Something happens on a CPU, which is not before what has happened there already.
+    fn happens(&mut self, at: u64, cpu: usize, in_interrupt: bool, event: Written) {
         let (current, tgid) = self.task(self.current[cpu]);
-        if self.result.is_ok() {
-            let place = Place { at: now, cpu, current, tgid, in_interrupt };
-            self.result = self.writer.events().event(&place, event);
+        let at = at.max(self.reached[cpu]);
+        self.reached[cpu] = at;
+        self.held.push(at, (Place { at, cpu, current, tgid, in_interrupt }, event));
+    }
+
+    /// Writes what has happened by then.
+    fn write_until(&mut self, now: u64) {
+        while let Some((place, event)) = self.held.pop(Some(now)) {
+            if self.result.is_ok() {
+                self.result = self.writer.events().event(&place, &event);
+            }
         }
     }
 }
@@ -103,28 +118,30 @@ impl Trace for EventFile<'_> {
         let comm = Comm::new(self.names.next(program, base).as_bytes());
         let task = trace::Task { pid, comm, prio };
         self.tasks.push((task, process));
+        self.write_until(now);
         if self.result.is_ok() {
             self.result = self.writer.events().task(now, &task, process);
         }
     }
 
     fn waking(&mut self, when: Moment, cpu: usize, waker: Waker, pid: i32, target: usize, new: bool) {
-        let now = when.now;
+        self.write_until(when.now);
         let (task, _) = self.task(pid);
         if new && waker.pid != 0 {
-            self.write(now, cpu, waker.in_interrupt, &Written::Fork { child: task });
+            self.happens(when.at, cpu, waker.in_interrupt, Written::Fork { child: task });
         }
         let event = if new { Written::WakeupNew { task, target } } else { Written::Waking { task, target } };
-        self.write(now, cpu, waker.in_interrupt, &event);
+        self.happens(when.at, cpu, waker.in_interrupt, event);
     }
 
     fn migrate(&mut self, now: u64, cpu: usize, pid: i32, from: usize, to: usize) {
         let (task, _) = self.task(pid);
-        self.write(now, cpu, false, &Written::Migrate { task, from, to });
+        self.write_until(now);
+        self.happens(now, cpu, false, Written::Migrate { task, from, to });
     }
 
     fn switch(&mut self, when: Moment, cpu: usize, _: i32, leaving: Leaving, next: i32) {
-        let now = when.now;
+        self.write_until(when.now);
         let (task, _) = self.task(next);
         let leaving = match leaving {
             _ if self.current[cpu] == 0 => trace::Leaving::Runnable,
@@ -133,9 +150,9 @@ impl Trace for EventFile<'_> {
             Leaving::Exited => trace::Leaving::Dead,
         };
         if leaving == trace::Leaving::Dead {
-            self.write(now, cpu, false, &Written::Exit);
+            self.happens(when.at, cpu, false, Written::Exit);
         }
-        self.write(now, cpu, false, &Written::Switch { leaving, next: task });
+        self.happens(when.at, cpu, false, Written::Switch { leaving, next: task });
         self.current[cpu] = next;
     }
 }

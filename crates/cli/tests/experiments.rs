@@ -57,7 +57,7 @@ fn five_runs_show_a_large_effect() {
 /// Runs are added until the interval is narrow enough, whatever the jobs; and the command that is named makes the same.
 #[test]
 fn runs_are_added_until_the_interval_is_narrow() {
-    let workload = "hackbench -g 2 -f 2 -T --pipe -l 100";
+    let workload = "hackbench -g 2 -f 3 -T --pipe -l 200";
     let compare = ["compare", workload, "--machine", "1n2l2c1t", "--with", "WAKEUP_BIAS_PREV"];
     let json = |options: &[&str]| -> serde_json::Value {
         let ran = coreward(&[&compare[..], &["--json"], options].concat());

@@ -42,7 +42,7 @@ fn the_status_is_1_if_something_is_worse_and_that_was_asked_for() {
         assert_eq!(ran(&arguments, &[]).status, 0, "{arguments:?}");
         let failed = ran(&arguments, &["--fail-if-worse"]);
         assert_eq!(failed.status, 1, "{arguments:?}");
-        assert!(failed.stderr.contains(" worse ") && !failed.stdout.is_empty(), "{}", failed.stderr);
+        assert!(failed.stderr.contains(" worse") && !failed.stdout.is_empty(), "{}", failed.stderr);
         assert_eq!(failed.stderr.lines().count(), 1, "{}", failed.stderr);
     }
     for arguments in comparing("better", BETTER) {

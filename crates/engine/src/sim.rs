@@ -51,10 +51,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A login session under systemd 252 and later runs in
-    /// `user.slice/user-N.slice/session-M.scope`, and as `user@.service` delegates the
-    /// cpu controller (`Delegate=pids memory cpu`), each of the three is a task group.
-    pub const LOGIN_SESSION_DEPTH: u32 = 3;
+    /// That of a login session.
+    pub const LOGIN_SESSION_DEPTH: u32 = coreward_workload::LOGIN_SESSION_DEPTH;
     /// The deepest nesting of task groups that can be asked for.
     pub const MAX_DEPTH: u32 = 16;
 }

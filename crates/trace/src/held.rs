@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 const MEMORY: u64 = 24 << 20;
 
 /// Things with times.
-pub(crate) struct Held<T> {
+pub struct Held<T> {
     /// By time and by arrival; the last number is a place in `things`.
     waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
     things: Vec<Option<T>>,
@@ -20,14 +20,15 @@ pub(crate) struct Held<T> {
 }
 
 impl<T> Held<T> {
-    /// `length` is that of the file, in bytes.
-    pub(crate) fn new(length: u64) -> Held<T> {
+    /// As many are held as fit into 24 MiB, and half of `length`, which is that of the file, in bytes.
+    pub fn new(length: u64) -> Held<T> {
         let each = size_of::<Option<T>>() as u64 + 32;
         let most = ((MEMORY + length / 2) / each) as usize;
         Held { waiting: BinaryHeap::new(), things: Vec::new(), free: Vec::new(), arrived: 0, most }
     }
 
-    pub(crate) fn push(&mut self, time: u64, thing: T) {
+    /// Holds a thing.
+    pub fn push(&mut self, time: u64, thing: T) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.things.push(None);
             self.things.len() - 1
@@ -38,7 +39,7 @@ impl<T> Held<T> {
     }
 
     /// The earliest, if it is not later than `settled`, or if there are too many.
-    pub(crate) fn pop(&mut self, settled: Option<u64>) -> Option<T> {
+    pub fn pop(&mut self, settled: Option<u64>) -> Option<T> {
         let Reverse((time, ..)) = self.waiting.peek()?;
         if settled.is_none_or(|settled| *time > settled) && self.waiting.len() <= self.most {
             return None;

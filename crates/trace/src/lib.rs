@@ -19,6 +19,7 @@ mod write;
 use std::io;
 
 pub use event::{Channel, Comm, CpuSet, Event, Handler, Leaving, Task, What};
+pub use held::Held;
 pub use order::Reorder;
 pub use recording::Recording;
 pub use text::TextReader;

@@ -38,6 +38,11 @@ pub use schbench::{Schbench, SchbenchOld};
 pub use server::Server;
 pub use stress_ng::StressNg;
 pub use sysbench::Sysbench;
+
+/// How many task groups deep the tasks of a login session are: under systemd 252 and later it runs in
+/// `user.slice/user-N.slice/session-M.scope`, and as `user@.service` delegates the cpu controller
+/// (`Delegate=pids memory cpu`), each of the three is a task group.
+pub const LOGIN_SESSION_DEPTH: u32 = 3;
 pub use tbench::Tbench;
 
 /// Why a workload's text was refused.

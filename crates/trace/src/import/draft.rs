@@ -1,6 +1,7 @@
 //! A task's steps as they were seen, and how they become those of a workload.
 
 use coreward_machine::Costs;
+use coreward_workload::LOGIN_SESSION_DEPTH;
 use coreward_workload::recorded::Step;
 
 use super::cause::Cause;
@@ -18,6 +19,8 @@ pub(super) enum Draft {
     Run {
         work: u64,
         switches: u32,
+        /// Its CPU was idle afterwards: the entities of its groups left their queues, too.
+        empties: bool,
     },
     /// Through a channel, if it is known.
     Wake {
@@ -106,7 +109,7 @@ pub(super) fn steps(
     let last = drafts.iter().rposition(|draft| matches!(draft, Draft::Run { .. }));
     for (index, draft) in drafts.iter().enumerate() {
         match *draft {
-            Draft::Run { work, switches } => {
+            Draft::Run { work, switches, empties } => {
                 debt += u64::from(switches) * (costs.context_switch_ns + costs.pick_next_ns);
                 debt += match drafts.get(index + 1) {
                     Some(Draft::Await { .. }) => costs.dequeue_ns,
@@ -114,6 +117,7 @@ pub(super) fn steps(
                     _ if style.ended && last == Some(index) => costs.exit_ns,
                     _ => 0,
                 };
+                debt += if empties { u64::from(LOGIN_SESSION_DEPTH) * costs.group_entity_ns } else { 0 };
                 let paid = debt.min(work);
                 debt -= paid;
                 out.kernel_ns += paid;
@@ -236,7 +240,7 @@ mod tests {
     }
 
     fn run(work: u64) -> Draft {
-        Draft::Run { work, switches: 0 }
+        Draft::Run { work, switches: 0, empties: false }
     }
 
     #[test]
@@ -274,7 +278,7 @@ mod tests {
             );
             (steps.steps, steps.missing_ns)
         };
-        let twice = Draft::Run { work: 10_000, switches: 2 };
+        let twice = Draft::Run { work: 10_000, switches: 2, empties: false };
         assert_eq!(
             of(&[twice, wake(1, false), run(10_000), awaits(1)], &style(&costs)),
             (vec![Step::Run(9760), Step::Wake(1), Step::Run(8797), Step::Await(1)], 0)
@@ -283,6 +287,10 @@ mod tests {
         assert_eq!(of(&[wake(1, true), run(10_000)], &style(&far)).0[1], Step::Run(6800));
         let block = Draft::Block { since: 0, at: 50, cause: Cause::Timer };
         assert_eq!(of(&[run(10_000), block], &style(&costs)).0[0], Step::Run(9987));
+        let grouped = Costs { group_entity_ns: 40, ..costs.clone() };
+        let empties = Draft::Run { work: 10_000, switches: 0, empties: true };
+        assert_eq!(of(&[empties, awaits(1)], &style(&grouped)).0[0], Step::Run(9997 - 3 * 40));
+        assert_eq!(of(&[run(10_000), awaits(1)], &style(&grouped)).0[0], Step::Run(9997));
         let started = Style { started: Some(true), ended: true, ..style(&costs) };
         assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
         assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));

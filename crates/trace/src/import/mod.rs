@@ -105,6 +105,8 @@ struct Seen {
     drafts: Vec<Draft>,
     /// Work since the last draft, and how often it was switched to meanwhile.
     open: (u64, u32),
+    /// Nothing else was left to run on its CPU when it went to sleep.
+    empties: bool,
     /// It was forked in the recording.
     new: bool,
     /// When its first step began.
@@ -325,6 +327,7 @@ impl Import {
             state: State::Unknown,
             drafts: Vec::new(),
             open: (0, 0),
+            empties: false,
             new: parent.is_some(),
             born: None,
             left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
@@ -371,7 +374,7 @@ impl Import {
         let task = &mut self.tasks[index];
         let (work, switches) = std::mem::take(&mut task.open);
         if work > 0 || switches > 0 {
-            task.drafts.push(Draft::Run { work, switches });
+            task.drafts.push(Draft::Run { work, switches, empties: std::mem::take(&mut task.empties) });
             self.steps += 1;
         }
         task.drafts.extend(draft);
@@ -409,6 +412,9 @@ impl Import {
             };
         }
         let comes = if next.pid == 0 { Current::Idle } else { Current::Task(self.task(next)?) };
+        if let Current::Task(index) = left {
+            self.tasks[index].empties = comes == Current::Idle && leaving != Leaving::Runnable;
+        }
         if let Current::Task(index) = comes {
             match self.tasks[index].state {
                 State::Blocked { since } => match self.tasks[index].woken_awake {
