@@ -24,7 +24,7 @@ fn refused_option(options: &[&str], message: &str) {
 }
 
 const PRESETS: &str = "arm-2x4, e5-10c-2s, e5-2680v3-2s, epyc-7543-2s, epyc-7543-2s-nps1, epyc-9654-2s, epyc-zen4-2x128, hikey, \
-                       juno-r0, pixel3, pixel3-phantom, power10, power10-12c, power10-46c, thunderx2-2s, xeon-56c-2s, xeon-60c-2s";
+                       juno-r0, pixel3, pixel3-phantom, power10, power10-12c, power10-46c, thunderx2-2s, xeon-32c-2s, xeon-56c-2s, xeon-60c-2s";
 
 #[test]
 fn machines() {

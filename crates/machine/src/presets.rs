@@ -27,6 +27,7 @@ presets![
     "power10-12c",
     "power10-46c",
     "thunderx2-2s",
+    "xeon-32c-2s",
     "xeon-56c-2s",
     "xeon-60c-2s",
 ];

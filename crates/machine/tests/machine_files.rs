@@ -92,7 +92,7 @@ fn sources_of_tables_do_not_pass_for_those_of_the_machine() {
 #[test]
 fn every_figure_of_a_preset_has_a_source() {
     let presets = Machine::presets();
-    assert_eq!(presets.len(), 17);
+    assert_eq!(presets.len(), 18);
     for (name, description) in presets {
         assert!(!description.is_empty(), "{name}");
         let machine = Machine::load(&name).unwrap();
