@@ -64,6 +64,14 @@ impl Caches {
         }
     }
 
+    /// The ns to fetch up to `lines` lines of queued messages from the LLC, one after the other, if `queued` bytes of them
+    /// are spread over all private caches. Messages are read in the order in which they were written, so the older ones
+    /// have fallen out.
+    pub(crate) fn fallen_out(&self, lines: u64, queued: u64) -> u64 {
+        let room = self.l2_bytes * self.core_filled.len() as u64;
+        lines * self.llc_line_ns * queued.min(room) / room.max(1)
+    }
+
     fn lines_ns(&self, bytes: u64, line_ns: u64) -> u64 {
         bytes.div_ceil(self.line_bytes) * line_ns * 100 / self.mlp_pct
     }
@@ -167,6 +175,16 @@ mod tests {
         assert_eq!(c.refill(&d, &mut t, 0, 640), 10 * 100, "first from memory");
         assert_eq!(c.refill(&d, &mut t, 0, 640), 0, "then it is there");
         assert_eq!(c.refill(&d, &mut t, at(&d, Distance::Core), 640), 0, "for the sibling too");
+    }
+
+    #[test]
+    fn queued_messages_fall_out_as_the_caches_fill() {
+        let (c, _) = setup();
+        // 8 caches of 4 KiB, 20 ns a line
+        assert_eq!(
+            [0, 8192, 16384, 32768, 1 << 20].map(|queued| c.fallen_out(4, queued)),
+            [0, 20, 40, 80, 80]
+        );
     }
 
     #[test]

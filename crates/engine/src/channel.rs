@@ -135,6 +135,14 @@ impl Channel {
         }
     }
 
+    /// The memory of all queued messages, in bytes; of a pipe none, which holds little.
+    pub(crate) fn charged(&self) -> u64 {
+        match &self.buffers {
+            Buffers::Pipe { .. } => 0,
+            Buffers::Socket { charged, .. } => u64::from(*charged),
+        }
+    }
+
     /// Is there no room for even one byte (pipe) or message (socket)?
     pub(crate) fn is_full(&self) -> bool {
         match &self.buffers {

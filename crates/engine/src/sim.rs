@@ -160,6 +160,8 @@ pub struct Simulation<'a> {
     pub(crate) changes: Changes<'a>,
     pub(crate) groups: Groups,
     pub(crate) channels: Vec<Channel>,
+    /// Memory of the messages that are queued on sockets.
+    pub(crate) queued_bytes: u64,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
     /// When the workload stops.
@@ -256,6 +258,7 @@ impl<'a> Simulation<'a> {
             changes: Changes::none(),
             groups: Groups::new(&workload.groups, nr_cpus),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
+            queued_bytes: 0,
             shared: Shared::new(&workload.shared, nr_cpus, machine.caches.line_bytes.max(1) as u32),
             stop: Stop::new(workload.limits),
             workload,

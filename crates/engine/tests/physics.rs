@@ -7,7 +7,7 @@ use coreward_machine::IdleState;
 use coreward_metrics::Metric;
 use coreward_workload::{Op, ProgramBuilder};
 use std::collections::BTreeMap;
-use support::{MS, Run, Setup, ping_pong, program, run, single, sleep, spawn, spinners, workload};
+use support::{MS, Run, Setup, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, workload};
 
 #[test]
 fn a_spinner_alone_takes_its_work() {
@@ -149,6 +149,20 @@ fn each_level_of_task_groups_adds_its_entity() {
     assert_eq!([0, 1, 3].map(|depth| extra(depth, &[sleep(MS)])), [0, 2000, 6000]);
     // it starts, and runs while another one wakes up
     assert_eq!(extra(3, &[spawn(1), run(5 * MS), Op::WaitChildren]), 3000);
+}
+
+#[test]
+fn a_long_queue_of_messages_on_sockets_comes_from_the_llc() {
+    let extra = |l2_bytes, kind: &str| {
+        let mut s = Setup::free("1c", hackbench(&format!("-g 1 -f 2 -l 200 -T {kind}")));
+        s.machine.caches.l2_bytes = l2_bytes;
+        s.clone().cost("llc_line_ns", 100).run().runtime_ns() - s.run().runtime_ns()
+    };
+    let (all, some) = (extra(1 << 10, "--sockets"), extra(1 << 20, "--sockets"));
+    // 800 messages, 24 lines each
+    assert!(all > 800 * 20 * 100 && all <= 800 * 24 * 100, "{all} ns");
+    assert!(some > 0 && some < all / 4, "{some} of {all} ns");
+    assert_eq!(extra(1 << 10, "--pipe"), 0);
 }
 
 fn idle_state(exit_ns: u64, polling: bool) -> IdleState {
