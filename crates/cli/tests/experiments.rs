@@ -34,7 +34,7 @@ fn negative_controls() {
 fn five_runs_show_a_large_effect() {
     let compare = [
         "compare",
-        "hackbench -g 2 -f 10 -l 200",
+        "hackbench -g 2 -f 10 -l 1000",
         "--machine",
         "1n2l4c2t",
         "--with",
