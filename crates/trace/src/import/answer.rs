@@ -11,6 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::channel::{Channels, Via};
 use super::draft::{Draft, Unseen};
 
+/// Least exchanges of a request and its answer. If servers woke whoever had woken them every other time by chance, two
+/// of three would still be so in one of 20 cases, of 30 wakeups (binomial distribution); with fewer of them more often.
+const EXCHANGES: usize = 20;
+
 /// Where a task is woken.
 #[derive(Default)]
 struct Place {
@@ -184,9 +188,9 @@ impl Relation {
         drafts.iter().enumerate().filter_map(part)
     }
 
-    /// What makes each request one that is taken and answered. `None` if the tasks do not mostly wake those that woke
-    /// them: two of three times, as waits and as wakeups; or if clients ask again before they wait more than one time of
-    /// four, which are several requests at once.
+    /// What makes each request one that is taken and answered. `None` if there are too few exchanges to tell; if the tasks
+    /// do not mostly wake those that woke them: two of three times, as waits and as wakeups; or if clients ask again
+    /// before they wait more than one time of four, which are several requests at once.
     fn edits(&self, places: &Places<'_>, drafts: &[&mut Vec<Draft>]) -> Option<Edits> {
         let mut edits = Edits::default();
         // of each client the requests after which it did not sleep before the next one: where both are
@@ -245,7 +249,7 @@ impl Relation {
             edits.nothing.extend(left.into_iter().map(|(_, at)| (client, at)));
         }
         let mostly = 3 * answered >= 2 * taken && 3 * answered >= 2 * woken && 4 * asked_again <= asked;
-        mostly.then_some(edits)
+        (mostly && answered >= EXCHANGES).then_some(edits)
     }
 
     /// A request that a server took did not wake its client: that one was awake, or another server had taken it.
