@@ -392,7 +392,9 @@ fn an_answer_is_told_from_another_wakeup() {
     // clients 10 and 11 ask worker 2 in turn, which answers each; it goes on with `other` for the one that is not asked
     let recorded = |exchanges: u64, answered: fn(i32) -> i32| {
         let mut events: Vec<_> = blocks(0, 2, queue, 10).into();
-        for (at, client, next) in (0..exchanges).map(|i| (1000 * (i + 1), 10 + i as i32 % 2, 11 - i as i32 % 2)) {
+        for (at, client, next) in
+            (0..exchanges).map(|i| (1000 * (i + 1), 10 + i as i32 % 2, 11 - i as i32 % 2))
+        {
             events.push(wakes(at, client, 2));
             events.extend(blocks(at + 100, client, own(client), 2));
             events.push(wakes(at + 300, 2, answered(client)));
