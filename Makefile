@@ -203,7 +203,7 @@ faults effects kernels observe: live
 	vm/$@
 
 fidelity: build
-	target/release/coreward fidelity experiments --ablations --output docs/fidelity.md \
+	target/release/coreward fidelity experiments --ablations --state target/fidelity.jsonl --output docs/fidelity.md \
 		--record docs/fidelity.json --revision $$(git describe --always --dirty 2>/dev/null || echo unknown)
 
 power:

@@ -53,19 +53,24 @@ pub(crate) fn of_host(host: &Host) -> Result<String> {
     })))
 }
 
+/// The SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn of_file(path: &Path) -> Result<String> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut bytes = Vec::new();
+    coreward_input::open(path).with_context(cannot)?.read_to_end(&mut bytes).with_context(cannot)?;
+    Ok(sha256(&bytes))
+}
+
 /// A row of a suite on a machine of so many CPUs, with the files that it reads.
 ///
 /// # Errors
 /// The row is refused, or a file cannot be read.
 pub(crate) fn of_row(row: &Row, cpus: usize) -> Result<String> {
     let (workload, rt_app) = row.text(cpus).map_err(anyhow::Error::msg)?;
-    let file = |path: PathBuf| -> Result<String> {
-        let cannot = || format!("cannot read {}", path.display());
-        let mut bytes = Vec::new();
-        coreward_input::open(&path).with_context(cannot)?.read_to_end(&mut bytes).with_context(cannot)?;
-        Ok(sha256(&bytes))
-    };
-    let files = row.paths().into_iter().map(file).collect::<Result<Vec<_>>>()?;
+    let files = row.paths().iter().map(|path| of_file(path)).collect::<Result<Vec<_>>>()?;
     Ok(of(&json!({ "workload": workload, "rt_app": rt_app, "files": files })))
 }
 

@@ -772,6 +772,11 @@ pub(crate) struct Fidelity {
     /// Number of simultaneous runs; the result does not depend on it [default: the number of CPUs of this machine]
     #[arg(long, value_name = "J", value_parser = within(1u32..=1024))]
     pub(crate) jobs: Option<u32>,
+    /// Keep finished experiments in a file, and do not run those again that are in it: a command that was killed continues
+    /// where it was. Experiments of another program, or that have changed, stay in the file and are not used [default:
+    /// nothing is kept]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
     /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
     #[arg(long)]
     pub(crate) ablations: bool,

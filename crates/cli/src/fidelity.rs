@@ -1,7 +1,7 @@
 //! `coreward fidelity`: compares the published figures of many experiments with simulated ones.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -9,7 +9,9 @@ use coreward_input::printable;
 use coreward_metrics::Fidelity;
 use coreward_metrics::fidelity::{Ran, Record, render};
 use rayon::ThreadPool;
+use serde_json::json;
 
+use crate::address;
 use crate::cli;
 use crate::effort::Effort;
 use crate::experiment::Experiment;
@@ -17,6 +19,7 @@ use crate::output::{self, Outputs};
 use crate::prepared::{self, Overrides, Prepared};
 use crate::scale;
 use crate::standing;
+use crate::state::State;
 
 /// The family of experiments that name none.
 const NO_FAMILY: &str = "other";
@@ -24,12 +27,14 @@ const NO_FAMILY: &str = "other";
 pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let files = prepared::files(&args.experiments)?;
     let experiments = load(args, &files)?;
-    let mut outputs = Outputs::new(files.into_iter().chain(experiments.iter().flat_map(Prepared::inputs)));
+    let inputs = files.into_iter().chain(experiments.iter().flat_map(|it| it.prepared.inputs()));
+    let mut outputs = Outputs::new(inputs.chain(args.state.clone()));
     let file = args.output.as_deref().map(|file| outputs.create("--output", file)).transpose()?;
     let record = args.record.as_deref().map(|file| outputs.create("--record", file)).transpose()?;
     let pool = prepared::pool(args.jobs)?;
+    let state = State::open("fidelity", args.state.as_deref())?;
     // one after the other, which frees the machines of each before the next is run
-    let ran = experiments.into_iter().map(|prepared| run_one(&prepared, &pool));
+    let ran = experiments.into_iter().map(|experiment| run_one(&experiment, &pool, &state));
     let fidelity = Fidelity::new(ran.collect::<Result<_>>()?, notes(args));
     if let Some(mut file) = record {
         let revision = args.revision.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
@@ -45,15 +50,24 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     }
 }
 
+/// An experiment with published figures.
+struct Published {
+    prepared: Prepared,
+    /// Everything that decides what it comes to ([`mod@address`]).
+    key: String,
+}
+
 /// The experiments that have published figures. Every file is read before the first is run.
-fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
+fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Published>> {
     let overrides =
         Overrides { runs: args.runs, scale: args.scale, strict: args.strict, ..Overrides::default() };
     let mut experiments = Vec::new();
     for path in files {
         let experiment = Experiment::load(path)?;
         if !experiment.published.is_empty() {
-            experiments.push(Prepared::new(experiment, &overrides, args.ablations)?);
+            let prepared = Prepared::new(experiment, &overrides, args.ablations)?;
+            let key = key(args, path, &prepared)?;
+            experiments.push(Published { prepared, key });
         }
     }
     if experiments.is_empty() {
@@ -63,15 +77,36 @@ fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Prepared>> {
     Ok(experiments)
 }
 
-/// Runs an experiment, and says on standard error how long that took.
-fn run_one(prepared: &Prepared, pool: &ThreadPool) -> Result<Ran> {
+fn key(args: &cli::Fidelity, file: &Path, prepared: &Prepared) -> Result<String> {
+    let inputs = prepared.inputs();
+    let inputs = inputs.iter().filter(|path| path.is_file()).map(|path| address::of_file(path));
+    Ok(address::of(&json!({
+        "experiment": address::of_file(file)?,
+        "inputs": inputs.collect::<Result<Vec<_>>>()?,
+        "hosts": prepared.hosts.iter().map(address::of_host).collect::<Result<Vec<_>>>()?,
+        "runs": args.runs,
+        "scale": args.scale.map(scale::text),
+        "ablations": args.ablations,
+    })))
+}
+
+/// Runs an experiment, and says on standard error how long that took; or finds it in the state.
+fn run_one(
+    Published { prepared, key }: &Published,
+    pool: &ThreadPool,
+    state: &State<Ran>,
+) -> Result<(String, Ran)> {
     let start = Instant::now();
-    let comparisons = prepared.compare(pool, &Effort::default())?;
-    let ablations = prepared.ablate(&comparisons, pool)?;
     let experiment = &prepared.experiment;
-    eprintln!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64());
     let family = experiment.family.clone().unwrap_or_else(|| NO_FAMILY.to_owned());
-    Ok(Ran { family, comparisons, ablations })
+    if let Some(ran) = state.get(key) {
+        return Ok((family, ran.clone()));
+    }
+    let comparisons = prepared.compare(pool, &Effort::default())?;
+    let ran = Ran::new(&comparisons, prepared.ablate(&comparisons, pool)?);
+    state.keep(key, &ran)?;
+    eprintln!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64());
+    Ok((family, ran))
 }
 
 /// A remark for the reader, if the runs are not those of the experiment files.

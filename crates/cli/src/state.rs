@@ -1,4 +1,4 @@
-//! The file of finished results: a killed matrix or sweep continues with it, and nothing is run twice.
+//! The file of finished results: a killed matrix, sweep or fidelity continues with it, and nothing is run twice.
 //!
 //! A line is a result with its key ([`mod@crate::address`]), and is written at once when the result is there. The last
 //! line of a killed process may lack its end; it is dropped. Results of other commands stay where they are, and cost
@@ -39,7 +39,7 @@ impl<T: Serialize + DeserializeOwned> State<T> {
         State { command, file: None, finished: BTreeMap::new() }
     }
 
-    /// Reads the file of a command (`matrix` or `sweep`), or begins a new one; without a path nothing is kept.
+    /// Reads the file of a command (`matrix`, `sweep` or `fidelity`), or begins a new one; without a path nothing is kept.
     ///
     /// # Errors
     /// It cannot be read or written, is no such file, or another process has it open.

@@ -162,6 +162,34 @@ fn the_page_is_the_same_whatever_the_jobs() {
 }
 
 #[test]
+fn a_killed_command_continues_with_what_is_finished() {
+    let dir = directory("fidelity_state");
+    let (first, second) = (dir.join("first.toml"), dir.join("second.toml"));
+    for file in [&first, &second] {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        fs::write(file, EXPERIMENT.replace("name = \"tiny\"", &format!("name = \"{name}\""))).unwrap();
+    }
+    let state = dir.join("state.jsonl");
+    let [first, second, state] = [&first, &second, &state].map(|path| path.to_str().unwrap());
+    let run = |files: &[&str], options: &[&str]| {
+        let ran = coreward(&[&["fidelity"], files, &["--state", state], options].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let names: String =
+            ran.stderr.lines().filter_map(|line| line.split_once(':')).map(|(n, _)| n).collect();
+        (names, ran.stdout)
+    };
+    assert_eq!(run(&[first], &[]).0, "first");
+    let (made, page) = run(&[first, second], &[]);
+    assert_eq!(made, "second", "the first one is kept");
+    assert_eq!(page, coreward(&["fidelity", first, second]).stdout, "nothing shows that it was");
+    assert_eq!(run(&[first, second], &["--runs", "1"]).0, "firstsecond", "these are other runs");
+    fs::write(first, fs::read_to_string(first).unwrap() + "\n# a change\n").unwrap();
+    assert_eq!(run(&[first, second], &[]).0, "first");
+    let ran = coreward(&["matrix", "--with", "NO_SIS_UTIL", "--state", state]);
+    assert_eq!((ran.status, ran.stderr.contains(state)), (2, true), "{}", ran.stderr);
+}
+
+#[test]
 fn ablations_of_a_comparison() {
     let dir = directory("ablations");
     let file = dir.join("tiny.toml");

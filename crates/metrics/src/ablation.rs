@@ -1,25 +1,25 @@
 //! Which mechanism carries an effect: the change with nothing switched off, and with each of several mechanisms switched off.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::compare::{Comparison, Variant};
 use crate::markdown::{self, escape};
 use crate::registry::Metric;
 
 /// The changes of one case of an experiment under ablations.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ablated {
     /// Name of the experiment.
     pub experiment: String,
     /// Label of the case.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
     /// The first ones have nothing switched off.
     pub changes: Vec<Changes>,
 }
 
 /// How a variant differs from the baseline, both under the same ablation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
     /// Label of the ablation; `None` for nothing switched off.
     pub ablation: Option<String>,
@@ -30,7 +30,7 @@ pub struct Changes {
 }
 
 /// The change of a metric.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The metric.
     pub metric: Metric,

@@ -27,7 +27,7 @@ pub const ROW_SPREAD_UNKNOWN: f64 = 2.0;
 pub const EFFECT_SPREADS: f64 = 2.0;
 
 /// The verdict of a row on the simulation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowVerdict {
     /// An effect, and the simulated change has its sign.
@@ -62,7 +62,7 @@ impl RowVerdict {
 }
 
 /// A published row beside what was simulated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the row in the collection that it was taken from.
     pub id: Option<String>,
@@ -214,15 +214,24 @@ pub struct Family {
     pub ablations: Vec<Ablated>,
 }
 
-/// An experiment that was run: its family, a comparison for each of its cases, and its ablations.
-#[derive(Debug, Clone, PartialEq)]
+/// An experiment that was run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ran {
-    /// Name of the family.
-    pub family: String,
-    /// Of its cases.
-    pub comparisons: Vec<Comparison>,
+    /// The published rows of all its cases, with their verdicts.
+    rows: Vec<Row>,
     /// Of its cases for which there are any.
-    pub ablations: Vec<Ablated>,
+    ablations: Vec<Ablated>,
+}
+
+impl Ran {
+    /// Scores the published rows of the comparisons, one for each case.
+    pub fn new(comparisons: &[Comparison], ablations: Vec<Ablated>) -> Ran {
+        let rows = |comparison: &Comparison| -> Vec<Row> {
+            let beside = comparison.published_beside_simulated();
+            beside.iter().map(|beside| Row::new(comparison, beside)).collect()
+        };
+        Ran { rows: comparisons.iter().flat_map(rows).collect(), ablations }
+    }
 }
 
 /// The agreement of all experiments. Serializes as the report of `coreward fidelity --json`.
@@ -237,16 +246,12 @@ pub struct Fidelity {
 }
 
 impl Fidelity {
-    /// Scores the published rows of experiments.
-    pub fn new(ran: Vec<Ran>, notes: Vec<String>) -> Fidelity {
+    /// Scores experiments, each with the name of its family.
+    pub fn new(ran: Vec<(String, Ran)>, notes: Vec<String>) -> Fidelity {
         let mut families: BTreeMap<String, (Vec<Row>, Vec<Ablated>)> = BTreeMap::new();
-        for Ran { family, comparisons, ablations } in ran {
+        for (family, Ran { rows, ablations }) in ran {
             let family = families.entry(family).or_default();
-            let rows = |comparison: &Comparison| -> Vec<Row> {
-                let beside = comparison.published_beside_simulated();
-                beside.iter().map(|beside| Row::new(comparison, beside)).collect()
-            };
-            family.0.extend(comparisons.iter().flat_map(rows));
+            family.0.extend(rows);
             family.1.extend(ablations);
         }
         let overall = Score::of(families.values().flat_map(|(rows, _)| rows));
@@ -262,6 +267,8 @@ impl Fidelity {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::compare::Runs;
     use crate::published::Published;
@@ -296,10 +303,7 @@ mod tests {
     }
 
     fn fidelity(comparison: Comparison) -> Fidelity {
-        Fidelity::new(
-            vec![Ran { family: "f".into(), comparisons: vec![comparison], ablations: vec![] }],
-            vec![],
-        )
+        Fidelity::new(vec![("f".into(), Ran::new(&[comparison], vec![]))], vec![])
     }
 
     fn verdict(base: f64, patched: f64, published: Published) -> RowVerdict {
@@ -372,11 +376,8 @@ mod tests {
 
     #[test]
     fn families_are_in_the_order_of_their_names() {
-        let ran = |family: &str| Ran {
-            family: family.into(),
-            comparisons: vec![comparison(100.0, 105.0, vec![published(10.0, None)])],
-            ablations: vec![],
-        };
+        let comparison = comparison(100.0, 105.0, vec![published(10.0, None)]);
+        let ran = |family: &str| (family.to_owned(), Ran::new(slice::from_ref(&comparison), vec![]));
         let fidelity = Fidelity::new(vec![ran("b"), ran("a"), ran("b")], vec![]);
         let families: Vec<_> = fidelity.families.iter().map(|f| (f.name.as_str(), f.rows.len())).collect();
         assert_eq!(families, [("a", 1), ("b", 2)]);

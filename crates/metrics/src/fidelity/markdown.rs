@@ -165,11 +165,10 @@ mod tests {
             Published { variant: Some("no-op".into()), ..row("S-7", "runtime_s", Some(1.0), Some(0.6)) },
         ];
         let ablated = Ablated::new(&example(), [("no line transfers", &example())]);
-        let bias =
-            Ran { family: "bias_prev".into(), comparisons: vec![comparison], ablations: vec![ablated] };
+        let bias = ("bias_prev".into(), Ran::new(&[comparison], vec![ablated]));
         let mut other = example().of_case(Some("2 groups".into()));
         other.published.truncate(1);
-        let other = Ran { family: "another".into(), comparisons: vec![other], ablations: vec![] };
+        let other = ("another".into(), Ran::new(&[other], vec![]));
         let fidelity = Fidelity::new(vec![bias, other], vec!["A note.".into()]);
         golden("fidelity.md", &render(&fidelity));
     }
