@@ -4,7 +4,7 @@
 //! transfer as much as fits and return what has to happen next. The wait queues are
 //! kept here; the scheduler does the waking.
 
-use crate::contention::Lock;
+use crate::contention::{Line, Lock};
 use coreward_workload::ChannelKind;
 use std::collections::VecDeque;
 
@@ -59,6 +59,8 @@ pub(crate) struct Channel {
     /// The locks of its wait queues, of readers and of writers: a waker holds one
     /// while it wakes (__wake_up_common_lock, kernel/sched/wait.c).
     pub(crate) wait_lock: [Lock; 2],
+    /// The reference counts of its open files, that to read from and that to write to, by [`Side`].
+    pub(crate) files: [Line; 2],
     /// The CPU that wrote last, where the data is.
     pub(crate) writer_cpu: u32,
     /// The CPU that read last: it has the memory that the next message is written to.
@@ -83,6 +85,7 @@ impl Channel {
             buffers,
             lock: Lock::default(),
             wait_lock: [Lock::default(); 2],
+            files: [Line::default(); 2],
             writer_cpu: 0,
             reader_cpu: 0,
             readers: VecDeque::new(),

@@ -414,7 +414,10 @@ impl Counters {
             (Metric::refill_time_s, part(Part::Refill)),
             (
                 Metric::transfer_time_s,
-                part(Part::ChannelLines) + part(Part::FutexLines) + part(Part::TaskLines),
+                part(Part::ChannelLines)
+                    + part(Part::FileLines)
+                    + part(Part::FutexLines)
+                    + part(Part::TaskLines),
             ),
             (Metric::lock_wait_s, part(Part::RqLock)),
             (Metric::channel_wait_s, part(Part::ChannelLock)),

@@ -82,9 +82,12 @@ impl Simulation<'_> {
         // after blocking it is in the kernel already
         let entry = if t.in_syscall { 0 } else { self.costs.syscall_ns };
         if let Some(message) = message(op, t.base) {
-            // a thread holds a reference to the file meanwhile, since another one may close it (fdget)
-            let shared_file = if t.process as usize == task { 0 } else { self.costs.shared_file_ns };
-            return self.channel_work(cpu, message, entry + shared_file + self.workload.message_ns);
+            let mut entry = entry + self.workload.message_ns;
+            if t.shares_files(task) && !t.in_syscall {
+                entry += self.costs.shared_file_ns;
+                self.count_reference(cpu, message);
+            }
+            return self.channel_work(cpu, message, entry);
         }
         match *op {
             Op::Run { ns } => self.jittered(ns),
@@ -111,6 +114,17 @@ impl Simulation<'_> {
             Op::MarkStart | Op::MarkEnd => Work::default(),
             _ => self.sync_work(cpu, task, op, entry),
         }
+    }
+
+    /// A thread takes a reference to the file that it reads or writes, or gives it back (fdget, fdput), since another one
+    /// may close it meanwhile. All threads that write to a channel have one file, and so have those that read from it. What
+    /// counting takes without company is part of `shared_file_ns`.
+    fn count_reference(&mut self, cpu: usize, message: Message) {
+        let m = self.moment(cpu);
+        let side = if message.read { Side::Readers } else { Side::Writers };
+        let file = &mut self.channels[message.channel as usize].files[side as usize];
+        let got = file.modify(&self.distances, cpu, m, 0);
+        self.charge_stall(cpu, Part::FileLines, got.waited + got.transfer);
     }
 
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
@@ -302,6 +316,9 @@ impl Simulation<'_> {
         }
         if read && channel >= self.workload.first_message_channel {
             self.counters.messages += 1;
+        }
+        if self.tasks[id as usize].shares_files(id as usize) {
+            self.count_reference(cpu, message);
         }
         self.tasks[id as usize].advance();
         true

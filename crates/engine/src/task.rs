@@ -218,6 +218,13 @@ impl<'w> Task<'w> {
             && matches!(self.op, Some(Op::Run { .. } | Op::RunDrawn { .. } | Op::Spin { .. } | Op::LockCpu))
     }
 
+    /// Other threads of its process, besides this task with this id, may have the same files open. (Also the first thread
+    /// of a process with others has them so; it hardly uses them in any workload.)
+    #[inline]
+    pub(crate) fn shares_files(&self, id: usize) -> bool {
+        self.process as usize != id
+    }
+
     /// The current op is done.
     pub(crate) fn advance(&mut self) {
         self.pc += 1;

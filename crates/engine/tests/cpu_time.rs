@@ -57,13 +57,30 @@ fn each_cost_is_in_its_part() {
 fn lines_and_locks_are_told_apart() {
     let crowd = Setup::free("4c", hackbench("-g 4 -f 3 -l 100 -T --pipe")).profile("linux-6.5");
     let parts = parts_of(&crowd.cost("transfer_llc_ns", 100));
-    for part in [Part::ChannelLock, Part::ChannelLines, Part::TaskLines, Part::RqLock, Part::TgLoadAvg] {
+    let shared = [Part::ChannelLock, Part::ChannelLines, Part::TaskLines, Part::RqLock, Part::TgLoadAvg];
+    for part in shared.into_iter().chain([Part::FileLines]) {
         assert!(parts.contains(&part), "{}: {parts:?}", part.name());
     }
     assert!(!parts.contains(&Part::FutexLines), "hackbench has no mutex: {parts:?}");
     let sysbench = coreward_workload::parse("sysbench threads --threads=4 --events=200 run", Scale::FULL);
     let parts = parts_of(&Setup::free("4c", sysbench.unwrap()).cost("transfer_llc_ns", 100));
     assert!(parts.contains(&Part::FutexLines) && !parts.contains(&Part::ChannelLines), "{parts:?}");
+}
+
+#[test]
+fn only_threads_share_the_reference_count_of_a_file() {
+    let file_lines = |options: &str, transfer_ns| {
+        let setup = Setup::new("4c", hackbench(&format!("-g 2 -f 4 -l 500 {options}")));
+        setup.cost("transfer_llc_ns", transfer_ns).run().outcome.cpu_time.ns(Part::FileLines)
+    };
+    for channel in ["--pipe", ""] {
+        let (near, far) =
+            (file_lines(&format!("-T {channel}"), 20), file_lines(&format!("-T {channel}"), 60));
+        assert!(near > 0 && far > 2 * near, "{channel}: {near} and {far} ns");
+        assert_eq!(file_lines(&format!("-P {channel}"), 60), 0, "{channel}");
+    }
+    let alone = Setup::free("1c", hackbench("-g 1 -f 3 -l 500 -T --pipe")).cost("transfer_llc_ns", 60);
+    assert_eq!(alone.run().outcome.cpu_time.ns(Part::FileLines), 0, "the line never leaves the CPU");
 }
 
 #[test]

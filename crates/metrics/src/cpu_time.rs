@@ -36,6 +36,7 @@ parts! {
     Spin spin: "tasks that spin until a lock is free";
     ChannelLock channel_lock: "waiting for the locks of pipes and sockets";
     ChannelLines channel_lines: "cache lines of pipes, sockets and messages that come from other CPUs";
+    FileLines file_lines: "cache lines of the reference counts of files that threads share, and waiting for them";
     FutexLines futex_lines: "cache lines of mutexes, futexes and other shared words, and waiting for them";
     Wakeup wakeup: "waking tasks: try_to_wake_up, interrupts that are sent, waiting for a task that still leaves its CPU";
     IdleScan idle_scan: "cache lines of the CPUs that a search for an idle one looks at";
