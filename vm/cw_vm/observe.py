@@ -47,6 +47,8 @@ _MEANWHILE = {
     "get-nobody": (f"{_NOBODY} coreward-live get", "only root", 1),
     "set-nobody": (f"{_NOBODY} coreward-live set SIS_UTIL=0", "only root", 1),
 }
+# Where anybody may connect: whoever asks is still asked for who that is.
+_OPENED = {"set-peer": (f"{_NOBODY} coreward-live set SIS_UTIL=0", "only root and the user who started", 2)}
 ABSENT = (_LIVE, "no sched_ext", 1)
 """On a kernel without sched_ext."""
 
@@ -80,6 +82,13 @@ live --stats 1
 started 0-2 || exit 1
 scx_state >/out/states
 {_refuse(_MEANWHILE)}
+chmod 755 /run/scx /run/scx/root
+chmod 666 /run/scx/root/settings
+{_refuse(_OPENED)}
+coreward-live get SIS_UTIL >/out/kept
+coreward-live set SIS_UTIL=0
+coreward-live get SIS_UTIL >>/out/kept
+coreward-live set SIS_UTIL=1
 coreward-live top --json --interval 3 >/out/idle
 count 0
 load
@@ -147,7 +156,7 @@ def _refusals(files: Files) -> list[str]:
     """Each in one sentence."""
     return [
         f"`{refusal[0]}` is not refused in one sentence: {files.get(f'refused.{name}', '')!r}"
-        for name, refusal in (_BEFORE | _MEANWHILE).items()
+        for name, refusal in (_BEFORE | _MEANWHILE | _OPENED).items()
         if not _refusal(files.get(f"refused.{name}", ""), refusal)
     ]
 
@@ -221,8 +230,10 @@ def _looks(files: Files) -> list[str]:
 
 
 def _settings(files: Files) -> list[str]:
-    """`coreward get` after a `coreward set`, and after the start anew."""
+    """`coreward get` after a `coreward set`, also one of another user, and after the start anew."""
     found = []
+    if files["kept"] != "1\n0\n":
+        found.append(f"SIS_UTIL was set by another user, or not by root: {files['kept']!r}")
     if files["setting"] != "1\n1\n" or "WAKEUP_BIAS_PREV=1\n" not in files["settings"]:
         found.append(f"what was set is not what is got: {files['setting']!r}")
     if not re.search(r"^relax_domain_level=-1$", files["settings"], re.MULTILINE):
@@ -298,8 +309,8 @@ def _rest(files: Files) -> list[str]:
 
 
 _NAMES = (
-    *(f"refused.{name}" for name in (*_BEFORE, *_MEANWHILE)),
-    *("states", "idle", "busy", "settings", "setting", "classes", "table", "dump", "afterwards", "loader"),
+    *(f"refused.{name}" for name in (*_BEFORE, *_MEANWHILE, *_OPENED)),
+    *("states", "kept", "idle", "busy", "settings", "setting", "classes", "table", "dump", "afterwards", "loader"),
     *(f"metrics.{n}" for n in range(5)),
     *(f"schedstat.{n}" for n in range(2)),
 )
@@ -323,6 +334,7 @@ def controls(files: Files) -> list[tuple[str, Files]]:
         ("the busy guest is idle", "busy", files["idle"]),
         ("coreward counts nothing", "metrics.1", files["metrics.0"]),
         ("the kernel counts nothing", "schedstat.1", files["schedstat.0"]),
+        ("another user sets", "kept", "0\n0\n"),
         ("the setting is lost", "setting", "1\n0\n"),
         ("a CPU that comes back ends it", "states", files["states"].replace("enabled 1", "enabled 2")),
         ("CPU 3 idles", "table", files["table"].replace("CPU 3", "CPU 9")),

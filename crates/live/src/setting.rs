@@ -98,15 +98,23 @@ fn respond(mut stream: &UnixStream, may_set: &impl Fn(Uid) -> bool, ask: &Sender
 /// # Errors
 /// None runs, or it refuses.
 pub(crate) fn request(path: &Path, name: &str, value: i64) -> Result<()> {
-    let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+    let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => anyhow!("only root may ask `coreward live`: run this as root"),
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no `coreward live` runs"),
         _ => anyhow::Error::from(error).context("`coreward live` cannot be asked"),
     })?;
+    ask(stream, name, value)
+}
+
+fn ask(mut stream: UnixStream, name: &str, value: i64) -> Result<()> {
     let cannot = "`coreward live` cannot be asked";
     stream.set_read_timeout(Some(2 * TIMEOUT)).context(cannot)?;
     let line = serde_json::to_string(&Request { name: name.to_owned(), value })? + "\n";
-    stream.write_all(line.as_bytes()).context(cannot)?;
+    match stream.write_all(line.as_bytes()) {
+        // whoever may not ask is answered before the request is read
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.context(cannot)?,
+    }
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).context(cannot)?;
     let answer: Answer = serde_json::from_str(&line).context(cannot)?;
@@ -147,6 +155,14 @@ mod tests {
         let error = request(&path, "SIS_UTIL", 1).unwrap_err().to_string();
         assert!(error.starts_with("only root and the user who started"), "{error}");
         assert!(asked.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_refusal_that_comes_before_the_request_keeps_its_words() {
+        let (stream, mut server) = UnixStream::pair().unwrap();
+        server.write_all(b"{\"refused\":\"not you\"}\n").unwrap();
+        drop(server);
+        assert_eq!(ask(stream, "SIS_UTIL", 1).unwrap_err().to_string(), "not you");
     }
 
     #[test]
