@@ -374,6 +374,37 @@ mod tests {
         assert!(text.starts_with("`coreward live` does not answer: ") && !error.is::<StatsErrno>(), "{text}");
     }
 
+    /// scx_stats has a thread for each connection, and no limit. Only root may connect (see [`crate::socket`]); and
+    /// many that say nothing neither keep others waiting nor remain when they are gone.
+    #[test]
+    fn many_silent_connections_keep_nobody_waiting_and_leave_nothing() {
+        const SILENT: usize = 200;
+        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        // other tests run beside this one
+        let most = threads() + SILENT / 2;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stats");
+        let server = StatsServer::new(server_data()).set_path(&path).launch().unwrap();
+        let (answer, ask) = server.channels();
+        thread::spawn(move || {
+            while let Ok(Request::Metrics) = ask.recv() {
+                answer.send(Response::Metrics(Box::default())).unwrap();
+            }
+        });
+        let silent: Vec<_> =
+            (0..SILENT).map(|_| std::os::unix::net::UnixStream::connect(&path).unwrap()).collect();
+        let mut client = StatsClient::new().set_path(&path).connect(Some(TIMEOUT_MS)).unwrap();
+        client.request::<Metrics>("stats", Vec::new()).unwrap();
+        assert!(threads() >= SILENT, "each has its thread");
+        drop(silent);
+        let start = std::time::Instant::now();
+        while threads() > most {
+            assert!(start.elapsed() < Duration::from_secs(30), "{} threads are left", threads());
+            thread::sleep(Duration::from_millis(10));
+        }
+        client.request::<Metrics>("stats", Vec::new()).unwrap();
+    }
+
     #[test]
     fn a_refusal_keeps_its_words() {
         let directory = tempfile::tempdir().unwrap();
