@@ -1,8 +1,8 @@
-//! The property of every reader of recordings.
+//! The properties of every reader of recordings, and of every form of recorded workloads.
 
 use coreward_trace::Recording;
 use coreward_trace::import::{Import, Options};
-use coreward_workload::recorded::Recorded;
+use coreward_workload::recorded::{Form, Recorded};
 
 /// The input with the beginning that its format has, because otherwise it would be taken for another.
 pub fn begun_with(magic: &[u8], bytes: &[u8]) -> Vec<u8> {
@@ -39,5 +39,22 @@ pub fn imports(bytes: Vec<u8>) {
     if let Ok((recorded, _)) = import.finish(&recording) {
         let json = recorded.to_json();
         assert!(Recorded::from_json(&json).is_ok(), "{json}");
+    }
+}
+
+/// Reads a recorded workload. One that is accepted reads back the same from each form, and a message says what is
+/// refused.
+///
+/// # Panics
+/// That is how a fuzz target reports what it found.
+pub fn reads_back(bytes: &[u8], form: Form) {
+    let recorded = match Recorded::from_bytes(bytes, form) {
+        Ok(recorded) => recorded,
+        Err(error) => return assert!(!error.trim().is_empty()),
+    };
+    for form in [Form::Compressed, Form::Json, Form::Toml] {
+        let mut again = Vec::new();
+        recorded.write(&mut again, form).expect("memory is written");
+        assert!(Recorded::from_bytes(&again[..], form).expect("what was written is read") == recorded);
     }
 }

@@ -300,15 +300,13 @@ pub(crate) struct Simulated {
 pub(crate) struct Import {
     /// A recording: a file of coreward record --workload, of trace-cmd or of perf, a Perfetto trace, the JSON of wprof, or
     /// the text of trace-cmd report, of /sys/kernel/tracing/trace or of perf script, which may be compressed by gzip; or a
-    /// directory of pages of the ring buffer (see docs/import.md)
+    /// directory of pages of the ring buffer; or a workload, to be written in another form (see docs/import.md)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Write the workload to a file, which coreward run and coreward compare take as a workload [default: none]
+    /// Write the workload to a file, which coreward run and coreward compare take as a workload: W.cww is compressed,
+    /// W.cww.toml and W.cww.json can be edited [default: none]
     #[arg(short, long, value_name = "W.cww", value_parser = recorded_path)]
     pub(crate) output: Option<PathBuf>,
-    /// Write it as JSON, to be edited [default: JSON that is compressed]
-    #[arg(long, requires = "output")]
-    pub(crate) plain: bool,
     /// Print each class of tasks: its time, what its waits ended by, how much of it is explained, and what is left out
     /// [default: a summary]
     #[arg(long)]
@@ -346,9 +344,9 @@ pub(crate) struct Import {
 
 /// The name of a recorded workload's file.
 fn recorded_path(text: &str) -> Result<PathBuf, String> {
-    match text.ends_with(recorded::ENDING) && !text.contains(char::is_whitespace) {
+    match recorded::Form::of(text).is_some() && !text.contains(char::is_whitespace) {
         true => Ok(text.into()),
-        false => Err(format!("allowed are names that end with {} and have no blanks", recorded::ENDING)),
+        false => Err(format!("allowed are {} and have no blanks", recorded::ALLOWED)),
     }
 }
 
@@ -916,8 +914,8 @@ pub(crate) struct Record {
     /// coreward import [default: no]
     #[arg(long, conflicts_with_all = ["decisions", "queue", "limit"])]
     pub(crate) workload: bool,
-    /// The file to write. A workload whose file ends in .cww is imported at once, and its recording is not kept
-    /// [default: decisions.cwc or workload.cwr]
+    /// The file to write. If it ends in .cww, .cww.toml or .cww.json, the workload is imported at once, and its
+    /// recording is not kept [default: decisions.cwc or workload.cwr]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Size of the ring buffer in MiB, a power of two
@@ -936,7 +934,7 @@ pub(crate) struct Record {
     /// Record a workload without BPF, as the text of tracepoints, which say less [default: only if the kernel refuses BPF]
     #[arg(long, requires = "workload")]
     pub(crate) tracepoints: bool,
-    /// With a file that ends in .cww: this machine, as coreward calibrate describes it, for the import
+    /// If the recording is imported at once: this machine, as coreward calibrate describes it
     /// [default: CPUs of capacity 1024 with the default costs]
     #[arg(long, value_name = "M", requires = "workload")]
     pub(crate) machine: Option<String>,

@@ -1,23 +1,27 @@
-//! `coreward import`: the workload behind a recording.
+//! `coreward import`: the workload behind a recording, or a workload in another form.
 
 use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use coreward_machine::Machine;
 use coreward_trace::import::{Cause, Causes, Class, Import, Options, Report};
 use coreward_trace::{ReadError, Recording};
-use coreward_workload::recorded::Recorded;
+use coreward_workload::recorded::{Form, Recorded};
 use indicatif::ProgressBar;
 
 use crate::assumed;
 use crate::caller;
 use crate::cli;
-use crate::output::{self, Outputs};
+use crate::output::{self, OutputFile, Outputs};
 
 /// Events from one sign of life to the next.
 const PROGRESS: u64 = 100_000;
 
 pub(crate) fn run(args: &cli::Import, out: &mut dyn Write) -> Result<()> {
+    if Form::of(&args.file.to_string_lossy()).is_some() {
+        return convert(args, out);
+    }
     let name = args.file.display();
     let machine =
         args.machine.as_deref().map(|machine| assumed::machine(machine, false).context("--machine"));
@@ -39,7 +43,7 @@ pub(crate) fn run(args: &cli::Import, out: &mut dyn Write) -> Result<()> {
         to_ns: args.to.unwrap_or(u64::MAX),
     };
     let (recorded, report) = read(args, options).with_context(|| name.to_string())?;
-    if let Some(mut file) = file {
+    if let (Some(path), Some(file)) = (&args.output, file) {
         let waits = &report.waits;
         if waits.unknown * 2 > waits.all() && !args.force {
             bail!(
@@ -49,11 +53,7 @@ pub(crate) fn run(args: &cli::Import, out: &mut dyn Write) -> Result<()> {
                 waits.all()
             );
         }
-        match args.plain {
-            true => file.write_all(recorded.to_json().as_bytes())?,
-            false => recorded.write(&mut file)?,
-        }
-        file.finish()?;
+        write(&recorded, path, file)?;
     }
     if args.json {
         return output::json(out, &report);
@@ -66,9 +66,45 @@ pub(crate) fn run(args: &cli::Import, out: &mut dyn Write) -> Result<()> {
     for (kind, said) in [("lacks", &report.lacks), ("fault", &report.faults)] {
         said.iter().try_for_each(|what| writeln!(out, "{kind:8}{what}"))?;
     }
-    if let Some(path) = &args.output {
-        writeln!(out, "{} is written: coreward run {0} --machine M", path.display())?;
+    args.output.as_deref().map_or(Ok(()), |path| is_written(path, out))
+}
+
+/// Writes a workload in another form.
+fn convert(args: &cli::Import, out: &mut dyn Write) -> Result<()> {
+    let name = args.file.display();
+    for (option, given) in [
+        ("--explain", args.explain),
+        ("--machine", args.machine.is_some()),
+        ("--only", !args.only.is_empty()),
+        ("--without", !args.without.is_empty()),
+        ("--open-loop", args.open_loop),
+        ("--any-cpu", args.any_cpu),
+        ("--from", args.from != 0),
+        ("--to", args.to.is_some()),
+        ("--force", args.force),
+        ("--json", args.json),
+    ] {
+        if given {
+            bail!("{option}: {name} is a workload, not a recording (allowed: --output)");
+        }
     }
+    let Some(path) = &args.output else {
+        bail!("{name}: it is a workload already (--output writes it in another form)");
+    };
+    let file = Outputs::new([args.file.clone()]).create("--output", path)?;
+    let recorded =
+        Recorded::read(&args.file).map_err(anyhow::Error::msg).with_context(|| name.to_string())?;
+    write(&recorded, path, file)?;
+    is_written(path, out)
+}
+
+fn write(recorded: &Recorded, path: &Path, mut file: OutputFile) -> Result<()> {
+    recorded.write(&mut file, Form::of(&path.to_string_lossy()).unwrap_or_default())?;
+    file.finish()
+}
+
+fn is_written(path: &Path, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{} is written: coreward run {0} --machine M", path.display())?;
     Ok(())
 }
 

@@ -16,12 +16,12 @@ pub(crate) fn run(args: &cli::Record, out: &mut dyn Write) -> Result<()> {
     }
     let default = if args.workload { "workload.cwr" } else { "decisions.cwc" };
     let output = args.output.clone().unwrap_or_else(|| default.into());
-    let imports = args.workload && output.to_string_lossy().ends_with(recorded::ENDING);
+    let imports = args.workload && recorded::Form::of(&output.to_string_lossy()).is_some();
     if imports {
         return record_and_import(args, &output, out);
     }
     if args.machine.is_some() {
-        bail!("--machine: it is of the import, so the name of --output has to end in {}", recorded::ENDING);
+        bail!("--machine: it is of the import, so --output is needed (allowed: {})", recorded::ALLOWED);
     }
     Err(sibling::exec(recorder(args, &output)?))
 }

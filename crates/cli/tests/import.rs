@@ -155,16 +155,42 @@ fn think_time_stays_and_work_shrinks() {
 
 #[test]
 fn what_was_edited_is_run() {
-    let file = recording("import_plain", "sched_waking");
-    let workload = file.with_file_name("w.cww");
-    stdout(&["import", text(&file), "-o", text(&workload), "--plain"]);
-    let json = fs::read_to_string(&workload).unwrap();
-    assert!(json.starts_with("{\"coreward_workload\": 1,"), "{json}");
-    let before = metric(text(&workload), "2c", "busy_s");
-    let edited = json.replace("a1 r", "a1 r9");
-    assert_ne!(edited, json);
-    fs::write(&workload, edited).unwrap();
-    assert!(metric(text(&workload), "2c", "busy_s") > before * 1.5);
+    let file = recording("import_edited", "sched_waking");
+    for (name, start, work, more) in [
+        ("w.cww.json", "{\"coreward_workload\": 1,", "a1 r", "a1 r9"),
+        ("w.cww.toml", "coreward_workload = 1\n", "a1\nr", "a1\nr9"),
+    ] {
+        let workload = file.with_file_name(name);
+        stdout(&["import", text(&file), "-o", text(&workload)]);
+        let written = fs::read_to_string(&workload).unwrap();
+        assert!(written.starts_with(start), "{written}");
+        let before = metric(text(&workload), "2c", "busy_s");
+        let edited = written.replace(work, more);
+        assert_ne!(edited, written);
+        fs::write(&workload, edited).unwrap();
+        assert!(metric(text(&workload), "2c", "busy_s") > before * 1.5, "{name}");
+    }
+}
+
+#[test]
+fn a_workload_has_three_forms() {
+    let file = recording("import_forms", "sched_waking");
+    let [compressed, toml, json, again] =
+        ["w.cww", "w.cww.toml", "w.cww.json", "again.cww"].map(|name| file.with_file_name(name));
+    stdout(&["import", text(&file), "-o", text(&compressed)]);
+    for (from, to) in [(&compressed, &toml), (&toml, &json), (&json, &again)] {
+        let said = stdout(&["import", text(from), "-o", text(to)]);
+        assert_eq!(said, format!("{0} is written: coreward run {0} --machine M\n", text(to)));
+    }
+    assert_eq!(fs::read(&compressed).unwrap(), fs::read(&again).unwrap());
+    let runs = [&compressed, &toml, &json].map(|file| {
+        let run = stdout_noted(&["run", text(file), "--machine", "2c", "--json"]);
+        let mut run: Value = serde_json::from_str(&run).unwrap();
+        std::mem::take(&mut run["metrics"])
+    });
+    assert!(runs[0].is_object() && runs[0] == runs[1] && runs[0] == runs[2]);
+    let more = stdout_noted(&["run", &format!("{} --tasks client=2", text(&toml)), "--machine", "2c"]);
+    assert!(more.contains("w.cww.toml --tasks client=2"), "{more}");
 }
 
 #[test]
@@ -188,6 +214,18 @@ fn a_recording_without_causes_is_refused() {
     assert_eq!(names(output.parent().unwrap()), ["recording.txt", "w.cww"]);
 }
 
+const STEPS: &str = "coreward_workload = 1
+origin = ''
+assumptions = []
+[[tasks]]
+name = 'n'
+process = 0
+nice = 0
+steps = '''
+r1 s2
+x4'''
+";
+
 #[test]
 fn wrong_input_is_one_line() {
     let file = recording("import_wrong", "sched_waking");
@@ -200,6 +238,10 @@ fn wrong_input_is_one_line() {
         (write("t.dat", b"\x17\x08\x44tracing6\0"), write("t.txt", b"once upon a time\n"));
     let (cut, workload) =
         (write("cut.txt", b"a-1 [000] 1.0: sched_switch: prev_comm=a\n"), write("w.cww", b"{}"));
+    let (toml, typed) = (
+        write("w.cww.toml", b"coreward_workload = 1\norigin = 7\n"),
+        write("typed.cww.toml", STEPS.as_bytes()),
+    );
     let file = text(&file);
     for (args, what) in [
         (&["import", "/no/such"][..], "/no/such: No such file or directory"),
@@ -207,7 +249,22 @@ fn wrong_input_is_one_line() {
         (&["import", dir.to_str().unwrap()], "it is a directory without pages of the ring buffer"),
         (&["import", &words], "it is not a recording (allowed: files of"),
         (&["import", &cut], "cut.txt: line 1: a scheduling event has other fields"),
-        (&["import", file, "-o", "w.json"], "allowed are names that end with .cww"),
+        (&["import", file, "-o", "w.json"], "allowed are names that end with .cww, .cww.json or .cww.toml"),
+        (&["import", &workload], "w.cww: it is a workload already (--output writes it in another form)"),
+        (&["import", &workload, "-o", "o.cww.toml"], "w.cww: it is not a recorded workload: missing field"),
+        (&["import", &workload, "-o", &workload], "it is an input"),
+        (
+            &["import", &workload, "-o", "o.cww.toml", "--any-cpu"],
+            "--any-cpu: WORKLOAD is a workload, not a recording (allowed: --output)",
+        ),
+        (
+            &["run", &toml, "--machine", "2c"],
+            "w.cww.toml: line 2: invalid type: integer `7`, expected a string",
+        ),
+        (
+            &["run", &typed, "--machine", "2c"],
+            "task 0 (n): step 3, `x4`: there is no such step (allowed: r, w, a",
+        ),
         (
             &["import", file, "--machine", "1c"],
             "an event is of CPU 1, but the machine of the recording has CPUs 0 to 0",
@@ -215,7 +272,7 @@ fn wrong_input_is_one_line() {
         (&["import", file, "--only", "nobody"], "no task is left: all are left out"),
         (&["import", file, "--from", "2", "--to", "1"], "--to: it has to be later than --from"),
         (&["import", file, "--from", "-1"], "'--from"),
-        (&["import", file, "--plain"], "--output"),
+        (&["import", file, "--force"], "--output"),
         (&["run", &workload, "--machine", "2c"], "w.cww: it is not a recorded workload: missing field"),
         (&["run", "no.cww", "--machine", "2c"], "no.cww: No such file or directory"),
         (
@@ -226,7 +283,8 @@ fn wrong_input_is_one_line() {
     ] {
         let ran = coreward(args);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(what) && ran.stderr.lines().count() == 1, "{args:?}: {}", ran.stderr);
+        let what = what.replace("WORKLOAD", &workload);
+        assert!(ran.stderr.contains(&what) && ran.stderr.lines().count() == 1, "{args:?}: {}", ran.stderr);
     }
 }
 
@@ -260,14 +318,14 @@ impl RoundTrip {
         let dir = directory(test);
         let ftrace = dir.join("first.txt");
         stdout_noted(&["run", workload, "--machine", machine, "--ftrace", text(&ftrace)]);
-        stdout(&["import", text(&ftrace), "--machine", machine, "--plain", "-o", text(&dir.join("w.cww"))]);
+        stdout(&["import", text(&ftrace), "--machine", machine, "-o", text(&dir.join("w.cww.json"))]);
         RoundTrip { first: counts(&ftrace, machine), dir, machine }
     }
 
     /// What the second run counts, with the steps of the workload's tasks changed; None if that cannot run.
     fn second(&self, change: fn(String) -> Option<String>) -> Option<[f64; 4]> {
         let mut value: Value =
-            serde_json::from_str(&fs::read_to_string(self.dir.join("w.cww")).unwrap()).unwrap();
+            serde_json::from_str(&fs::read_to_string(self.dir.join("w.cww.json")).unwrap()).unwrap();
         for task in value["tasks"].as_array_mut().unwrap() {
             let steps = task["steps"].as_str().unwrap().split(' ').map(str::to_owned);
             task["steps"] = steps.filter_map(change).collect::<Vec<_>>().join(" ").into();

@@ -265,10 +265,13 @@ fn a_workload_is_recorded_and_imported_at_once() {
         ]),
         "--output w.cwr --buffer 64 --workload --max-size 7 --duration 0.5 --tracepoints -- x -y\n"
     );
-    let said = run(&["--workload", "-o", "w.cww", "--machine", "1c", "--", "x"]);
-    assert!(said.contains("w.cww is written") && said.contains("1 CPUs (1c)"), "{said}");
-    let left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 2, "the recording is not kept: {left:?}");
+    for (count, name) in ["w.cww", "w.cww.json"].into_iter().enumerate() {
+        let said = run(&["--workload", "-o", name, "--machine", "1c", "--", "x"]);
+        assert!(said.contains(&format!("{name} is written")) && said.contains("1 CPUs (1c)"), "{said}");
+        let left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 2 + count, "the recording is not kept: {left:?}");
+    }
+    assert!(fs::read(dir.join("w.cww.json")).unwrap().starts_with(b"{"));
     refused(&["record", "--workload"], "the following required arguments were not provided: <COMMAND>...");
     refused(
         &["record", "--workload", "--duration", "0", "--", "x"],
@@ -276,7 +279,7 @@ fn a_workload_is_recorded_and_imported_at_once() {
     );
     refused(
         &["record", "--workload", "--machine", "1c", "--", "x"],
-        "--machine: it is of the import, so the name of --output has to end in .cww",
+        "--machine: it is of the import, so --output is needed (allowed: names that end with .cww, .cww.json or .cww.toml)",
     );
     refused(
         &["record", "--workload", "--queue", "--", "x"],

@@ -57,7 +57,8 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                     schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its options, and FILE.cww, which coreward import writes";
+                     schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its options, and FILE.cww, FILE.cww.toml or FILE.cww.json, \
+                     which coreward import writes";
 
 /// The first word of each.
 const TOOLS: [&str; 12] = [
@@ -76,7 +77,7 @@ const TOOLS: [&str; 12] = [
 ];
 
 /// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE...` it reads the files, and
-/// of `FILE.cww` the recorded workload. The name may be a path.
+/// of `FILE.cww` (or another [`recorded::Form`]) the recorded workload. The name may be a path.
 ///
 /// # Errors
 /// The name is not known, or an option is not one that the real tool has or
@@ -84,7 +85,7 @@ const TOOLS: [&str; 12] = [
 pub fn parse(text: &str, scale: Scale) -> Result<Workload, WorkloadError> {
     let mut words = text.split_whitespace();
     let program = words.next().unwrap_or_default();
-    if program.ends_with(recorded::ENDING) {
+    if recorded::Form::of(program).is_some() {
         return recorded::parse(program, words, scale);
     }
     let name = tool(program);
@@ -122,7 +123,7 @@ pub fn paths(text: &str) -> impl Iterator<Item = &Path> {
     let mut words = text.split_whitespace();
     let program = words.next().unwrap_or_default();
     let read = tool(program) == "rt-app";
-    let recorded = Some(program).filter(|program| program.ends_with(recorded::ENDING));
+    let recorded = Some(program).filter(|program| recorded::Form::of(program).is_some());
     recorded.into_iter().chain(words.filter(move |_| read)).map(Path::new)
 }
 

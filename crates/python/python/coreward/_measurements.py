@@ -82,14 +82,14 @@ def import_trace(
     any_cpu: bool = False,
     from_s: float = 0.0,
     to_s: float | None = None,
-    plain: bool = False,
     force: bool = False,
 ) -> Imported:
     """Makes a workload of a recording of the scheduler, as `coreward import` does.
 
     Args:
         file: the recording (docs/import.md): of `coreward record --workload`, trace-cmd, perf, ftrace, Perfetto or wprof.
-        output: a file ending in .cww to which the workload is written, for `Workload`.
+        output: the file to which the workload is written, for `Workload`; it ends in .cww, or in .cww.toml or .cww.json to be
+            edited.
         machine: the machine that the recording was made on.
         only: names of tasks that are imported, where a * at the end stands for any ending; otherwise all.
         without: names of tasks that are left out.
@@ -97,7 +97,6 @@ def import_trace(
         any_cpu: tasks may run on any CPU, whatever affinity they had.
         from_s: import from so many seconds after the first event on, 0 to 1000000.
         to_s: import up to so many seconds after the first event; None is all.
-        plain: write JSON that is not compressed.
         force: write the workload even if the recording does not say how most waits ended.
 
     Raises:
@@ -115,7 +114,6 @@ def import_trace(
         "any_cpu": any_cpu,
         "from": from_s,
         "to": to_s,
-        "plain": plain,
         "force": force,
         "json": True,
     }

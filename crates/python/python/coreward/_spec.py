@@ -115,7 +115,7 @@ class Workload:
 
     Args:
         command: the command line of a benchmark, like `"hackbench -g 4 --pipe"`; of `rt-app FILE.json`; or the path of a
-            recorded workload, which ends in .cww (see `import_trace()`).
+            recorded workload, which ends in .cww, .cww.toml or .cww.json (see `import_trace()`).
     """
 
     command: str

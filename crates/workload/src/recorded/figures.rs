@@ -29,6 +29,16 @@ pub struct Figures {
     pub request_us: [f64; 2],
 }
 
+impl Figures {
+    /// Whether every form of a file can have its numbers: TOML counts to 2^63 - 1, and JSON has no infinity.
+    pub(super) fn is_writable(&self) -> bool {
+        let Figures { class: _, tasks, cpu_s, wakeups, moves, wakeup_latency_us, requests, request_us } =
+            self;
+        let counted = [tasks, wakeups, moves, requests].into_iter().all(|n| i64::try_from(*n).is_ok());
+        counted && cpu_s.is_finite() && wakeup_latency_us.iter().chain(request_us).all(|us| us.is_finite())
+    }
+}
+
 /// A name with `*` for each number.
 pub fn class(name: &str) -> String {
     let mut class = String::new();

@@ -1,4 +1,4 @@
-//! The file of a recorded workload: JSON, which may be compressed by gzip.
+//! What the file of a recorded workload contains, in JSON; [`super::form`] has its other forms.
 //!
 //! ```json
 //! {"coreward_workload": 1, "origin": "…", "assumptions": [], "tasks": [
@@ -11,14 +11,11 @@
 //! starts a task. `y` alone answers the last request. `cpus` of a task are those that it may run on, if they are not all,
 //! and `answers` is the channel on which it awaits answers.
 
-use std::fmt::Write as _;
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::fmt::{self, Write as _};
+use std::marker::PhantomData;
 
-use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Figures, MAX_STEPS, MAX_TASKS, Recorded, Step, Task};
 
@@ -26,10 +23,10 @@ use super::{Figures, MAX_STEPS, MAX_TASKS, Recorded, Step, Task};
 pub const VERSION: u32 = 1;
 /// The largest text, in bytes: the most steps, each of the longest kind, and more than enough for names. What is written
 /// can so be read.
-const MAX_BYTES: u64 = 256 << 20;
+pub(super) const MAX_BYTES: u64 = 256 << 20;
 const _: () = assert!(MAX_BYTES > MAX_STEPS as u64 * 21);
 /// CPUs have lower numbers, as in any machine.
-const MAX_CPUS: u32 = 4096;
+const MAX_CPUS: usize = 4096;
 /// Channels have lower numbers, so that a file cannot ask for more than it has bytes.
 const MAX_CHANNELS: u32 = 1 << 20;
 /// The largest number of a step: a time of 292 years, so that sums of a few do not overflow.
@@ -37,14 +34,15 @@ const MAX_NUMBER: u64 = i64::MAX as u64;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     coreward_workload: u32,
     origin: String,
     assumptions: Vec<String>,
     #[serde(default)]
-    classes: Vec<Figures>,
-    #[serde(default)]
     duration_s: f64,
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_TASKS>")]
+    classes: Vec<Figures>,
+    #[serde(deserialize_with = "at_most::<_, _, MAX_TASKS>")]
     tasks: Vec<FileTask>,
 }
 
@@ -54,7 +52,7 @@ struct FileTask {
     name: String,
     process: u32,
     nice: i8,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "at_most::<_, _, MAX_CPUS>")]
     cpus: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answers: Option<u32>,
@@ -63,66 +61,38 @@ struct FileTask {
 
 /// What a file of any version has.
 #[derive(Deserialize)]
-struct Versioned {
+pub(super) struct Versioned {
     coreward_workload: u32,
 }
 
-impl Recorded {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or [`Recorded::from_json`] refuses it.
-    pub fn read(path: &Path) -> Result<Recorded, String> {
-        let file = coreward_input::open(path).map_err(|error| error.to_string())?;
-        Self::from_bytes(file)
+impl File {
+    /// `turn` separates a task's turns.
+    pub(super) fn of(recorded: &Recorded, turn: &str) -> File {
+        let Recorded { origin, assumptions, classes, duration_s, tasks } = recorded.clone();
+        let tasks = tasks.into_iter().map(|task| FileTask::of(task, turn)).collect();
+        File { coreward_workload: VERSION, origin, assumptions, duration_s, classes, tasks }
     }
 
-    /// Reads the bytes of a file.
-    ///
-    /// # Errors
-    /// As of [`Recorded::read`].
-    pub fn from_bytes(mut input: impl Read) -> Result<Recorded, String> {
-        let mut start = Vec::new();
-        let error = |error: io::Error| error.to_string();
-        input.by_ref().take(2).read_to_end(&mut start).map_err(error)?;
-        let compressed = start == b"\x1f\x8b";
-        let whole = io::Cursor::new(start).chain(input);
-        let mut text = Vec::new();
-        match compressed {
-            true => MultiGzDecoder::new(whole).take(MAX_BYTES + 1).read_to_end(&mut text),
-            false => whole.take(MAX_BYTES + 1).read_to_end(&mut text),
+    /// What the file says.
+    pub(super) fn recorded(self) -> Result<Recorded, String> {
+        let File { origin, assumptions, classes, duration_s, tasks: all, .. } = self;
+        if !duration_s.is_finite() {
+            return Err(format!("duration_s is {duration_s} (allowed: finite numbers)"));
         }
-        .map_err(error)?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(format!("its text is larger than {} MiB", MAX_BYTES >> 20));
-        }
-        Self::from_json(std::str::from_utf8(&text).map_err(|_| "it is not UTF-8 text")?)
-    }
-
-    /// Reads a file's text.
-    ///
-    /// # Errors
-    /// It is no JSON, not of this version, or has a field or step that there is not; with line or task.
-    pub fn from_json(text: &str) -> Result<Recorded, String> {
-        let found = serde_json::from_str::<Versioned>(text)
-            .map_err(|error| format!("it is not a recorded workload: {error}"))?
-            .coreward_workload;
-        if found != VERSION {
-            return Err(format!("coreward_workload is {found} (allowed: {VERSION})"));
-        }
-        let mut file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if file.tasks.len() > MAX_TASKS {
-            return Err(format!("it has {} tasks (allowed: {MAX_TASKS})", file.tasks.len()));
+        if let Some(Figures { class, .. }) = classes.iter().find(|class| !class.is_writable()) {
+            return Err(format!(
+                "class {class}: a number is not finite, or beyond what is counted (allowed: 0 to 2^63 - 1)"
+            ));
         }
         let mut left = MAX_STEPS;
         let mut tasks = Vec::new();
-        for (index, task) in std::mem::take(&mut file.tasks).into_iter().enumerate() {
+        for (index, task) in all.into_iter().enumerate() {
             let FileTask { name, process, nice, cpus, answers, steps } = task;
             let refuse = |what: String| format!("task {index} ({name}): {what}");
             if !(-20..=19).contains(&nice) {
                 return Err(refuse(format!("nice is {nice} (allowed: -20 to 19)")));
             }
-            if let Some(cpu) = cpus.iter().find(|cpu| **cpu >= MAX_CPUS) {
+            if let Some(cpu) = cpus.iter().find(|cpu| **cpu as usize >= MAX_CPUS) {
                 return Err(refuse(format!("there is no CPU {cpu} (allowed: 0 to {})", MAX_CPUS - 1)));
             }
             if let Some(channel) = answers.filter(|channel| *channel >= MAX_CHANNELS) {
@@ -131,8 +101,37 @@ impl Recorded {
             let steps = read_steps(&steps, &mut left).map_err(refuse)?;
             tasks.push(Task { name, process, nice, cpus, answers, steps });
         }
-        let File { origin, assumptions, classes, duration_s, .. } = file;
         Ok(Recorded { origin, assumptions, classes, duration_s, tasks })
+    }
+}
+
+impl FileTask {
+    fn of(task: Task, turn: &str) -> FileTask {
+        let Task { name, process, nice, cpus, answers, steps } = task;
+        FileTask { name, process, nice, cpus, answers, steps: write_steps(&steps, turn) }
+    }
+}
+
+impl Versioned {
+    /// Refuses other versions than [`VERSION`].
+    pub(super) fn check(self) -> Result<(), String> {
+        match self.coreward_workload {
+            VERSION => Ok(()),
+            found => Err(format!("coreward_workload is {found} (allowed: {VERSION})")),
+        }
+    }
+}
+
+impl Recorded {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// It is no JSON, not of this version, or has a field or step that there is not; with line or task.
+    pub fn from_json(text: &str) -> Result<Recorded, String> {
+        serde_json::from_str::<Versioned>(text)
+            .map_err(|error| format!("it is not a recorded workload: {error}"))?
+            .check()?;
+        serde_json::from_str::<File>(text).map_err(|error| error.to_string())?.recorded()
     }
 
     /// The text, one line for each task.
@@ -143,14 +142,11 @@ impl Recorded {
             json(&|| serde_json::to_string(&self.origin)),
             json(&|| serde_json::to_string(&self.assumptions)),
         );
-        if !self.classes.is_empty() {
-            let classes = json(&|| serde_json::to_string(&self.classes));
-            let _ = writeln!(text, "\"duration_s\": {},\n\"classes\": {classes},", self.duration_s);
-        }
-        text.push_str("\"tasks\": [");
+        let classes = json(&|| serde_json::to_string(&self.classes));
+        // writing to a string does not fail
+        let _ = write!(text, "\"duration_s\": {},\n\"classes\": {classes},\n\"tasks\": [", self.duration_s);
         for (index, task) in self.tasks.iter().enumerate() {
-            let Task { name, process, nice, cpus, answers, steps } = task.clone();
-            let task = FileTask { name, process, nice, cpus, answers, steps: write_steps(&steps) };
+            let task = FileTask::of(task.clone(), " ");
             let comma = if index == 0 { "\n" } else { ",\n" };
             text.push_str(comma);
             text.push_str(&json(&|| serde_json::to_string(&task)));
@@ -158,21 +154,43 @@ impl Recorded {
         text.push_str("\n]}\n");
         text
     }
-
-    /// Writes a compressed file.
-    ///
-    /// # Errors
-    /// `out` cannot be written.
-    pub fn write(&self, out: impl Write) -> io::Result<()> {
-        let mut gzip = GzEncoder::new(out, Compression::default());
-        gzip.write_all(self.to_json().as_bytes())?;
-        gzip.finish()?.flush()
-    }
 }
 
-fn write_steps(steps: &[Step]) -> String {
-    let mut text = String::new();
+/// A list, which is refused before it takes more memory than one of `MAX` elements does.
+fn at_most<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MAX: usize>(
+    list: D,
+) -> Result<Vec<T>, D::Error> {
+    struct AtMost<T, const MAX: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for AtMost<T, MAX> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(out, "a list of at most {MAX}")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut read = Vec::new();
+            while let Some(element) = list.next_element()? {
+                read.push(element);
+                if read.len() > MAX {
+                    return Err(A::Error::invalid_length(read.len(), &self));
+                }
+            }
+            Ok(read)
+        }
+    }
+    list.deserialize_seq(AtMost::<T, MAX>(PhantomData))
+}
+
+/// `turn` separates turns, which end with a wait; blanks separate other steps.
+fn write_steps(steps: &[Step], turn: &str) -> String {
+    let (mut text, mut blank) = (String::new(), "");
     for step in steps {
+        text.push_str(blank);
+        blank = match step {
+            Step::Await(_) | Step::Take(_) | Step::Request(_) | Step::Sleep(_) | Step::Until(_) => turn,
+            _ => " ",
+        };
         let (letter, number): (char, u64) = match *step {
             Step::Run(ns) => ('r', ns),
             Step::Wake(task) => ('w', task.into()),
@@ -181,16 +199,15 @@ fn write_steps(steps: &[Step]) -> String {
             Step::Take(channel) => ('t', channel.into()),
             Step::Request(channel) => ('q', channel.into()),
             Step::Answer => {
-                text.push_str(if text.is_empty() { ANSWER } else { " y" });
+                text.push_str(ANSWER);
                 continue;
             }
             Step::Sleep(ns) => ('s', ns),
             Step::Until(ns) => ('u', ns),
             Step::Start(task) => ('f', task.into()),
         };
-        let blank = if text.is_empty() { "" } else { " " };
         // writing to a string does not fail
-        let _ = write!(text, "{blank}{letter}{number}");
+        let _ = write!(text, "{letter}{number}");
     }
     text
 }
@@ -242,6 +259,7 @@ const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, q, s, u, f
 
 #[cfg(test)]
 mod tests {
+    use super::super::Form;
     use super::*;
     use proptest::prelude::*;
 
@@ -268,7 +286,7 @@ mod tests {
         #[test]
         fn a_file_reads_back(
             tasks in prop::collection::vec(
-                ("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(0..MAX_CPUS, 0..3), prop::option::of(0..MAX_CHANNELS), prop::collection::vec(step(), 0..20)),
+                ("\\PC*", any::<u32>(), -20i8..20, prop::collection::vec(0..MAX_CPUS as u32, 0..3), prop::option::of(0..MAX_CHANNELS), prop::collection::vec(step(), 0..20)),
                 0..5
             ),
             origin in "\\PC*",
@@ -279,10 +297,11 @@ mod tests {
             let classes = vec![of; tasks.len()];
             let duration_s = tasks.len() as f64 / 3.0;
             let recorded = Recorded { origin, assumptions: vec!["a \"b\"".into()], classes, duration_s, tasks };
-            prop_assert_eq!(&Recorded::from_json(&recorded.to_json()).unwrap(), &recorded);
-            let mut file = Vec::new();
-            recorded.write(&mut file).unwrap();
-            prop_assert_eq!(Recorded::from_bytes(&file[..]).unwrap(), recorded);
+            for form in [Form::Compressed, Form::Json, Form::Toml] {
+                let mut file = Vec::new();
+                recorded.write(&mut file, form).unwrap();
+                prop_assert_eq!(&Recorded::from_bytes(&file[..], form).unwrap(), &recorded, "{:?}", form);
+            }
         }
 
         #[test]
@@ -292,6 +311,10 @@ mod tests {
         }
     }
 
+    /// One more than TOML counts.
+    const FIGURES: &str = "{\"class\": \"c\", \"tasks\": 9223372036854775808, \"cpu_s\": 0, \"wakeups\": 0, \"moves\": 0, \
+                           \"wakeup_latency_us\": [0, 0], \"requests\": 0, \"request_us\": [0, 0]}";
+
     #[test]
     fn refusals_say_where_and_what() {
         let task = |steps: &str| {
@@ -299,6 +322,10 @@ mod tests {
         };
         for (text, what) in [
             ("", "it is not a recorded workload: EOF"),
+            (
+                &text("").replace("\"tasks\"", &format!("\"classes\": [{FIGURES}], \"tasks\"")),
+                "class c: a number is not finite, or beyond what is counted (allowed: 0 to 2^63 - 1)",
+            ),
             ("{\"coreward_workload\": 2}", "coreward_workload is 2 (allowed: 1)"),
             (&text("{\"name\": 1}"), "expected a string at line 1"),
             (&text("{\"nmae\": \"n\"}"), "unknown field `nmae`, expected one of `name`"),
@@ -330,7 +357,5 @@ mod tests {
         }
         let mut left = 2;
         assert!(read_steps("r1 r1 r1", &mut left).unwrap_err().contains("steps"));
-        assert!(Recorded::from_bytes(&b"\x1f\x8bxx"[..]).is_err());
-        assert!(Recorded::from_bytes(&b"\xff\xff"[..]).unwrap_err().contains("UTF-8"));
     }
 }

@@ -1,11 +1,12 @@
 //! Recorded workloads: what tasks of a real machine did, and what caused it.
 //!
 //! A [`Recorded`] is independent of where and when its tasks ran: it has how much they computed, whom they woke, and
-//! what they waited for. [`file`] has its format, [`replay`] the programs that do the same.
+//! what they waited for. [`file`] has its format, [`form`] the files' forms, [`replay`] the programs that do the same.
 
 mod births;
 mod figures;
 mod file;
+mod form;
 mod replay;
 mod synth;
 
@@ -13,9 +14,7 @@ use crate::{Scale, Workload, WorkloadError};
 
 pub use figures::{Figures, Watch, class, class_of_task};
 pub use file::VERSION;
-
-/// The ending of such files' names.
-pub const ENDING: &str = ".cww";
+pub use form::{ALLOWED, Form};
 
 /// Most tasks of a recorded workload.
 pub const MAX_TASKS: usize = 100_000;
@@ -82,7 +81,7 @@ pub struct Recorded {
 
 /// The recorded workload that a command line names. `None` if it names another workload.
 pub fn named(text: &str) -> Option<Result<Recorded, WorkloadError>> {
-    let file = text.split_whitespace().next().filter(|word| word.ends_with(ENDING))?;
+    let file = text.split_whitespace().next().filter(|word| Form::of(word).is_some())?;
     let read = Recorded::read(std::path::Path::new(file));
     Some(read.map_err(|what| WorkloadError::Usage(format!("{file}: {what}"))))
 }
