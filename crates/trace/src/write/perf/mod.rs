@@ -3,10 +3,18 @@
 //! The file has the tracepoints' own descriptions, those of Linux 6.12, so that a reader needs no kernel that has them.
 //! The layout is that of the kernel's `tools/perf/Documentation/perf.data-file-format.txt`.
 
+mod bytes;
+mod tracepoints;
+
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::{EventWriter, Place, Written};
-use crate::event::{Comm, Leaving, Task};
+use crate::event::{Leaving, Task};
+use bytes::Bytes;
+use tracepoints::{
+    EXIT, FIRST_ID, FORK, MIGRATE, STAT_RUNTIME, SWITCH, TRACEPOINTS, WAKEUP, WAKEUP_NEW, WAKING,
+    tracing_data,
+};
 
 const MAGIC: &[u8; 8] = b"PERFILE2";
 const HEADER_BYTES: u64 = 104;
@@ -39,158 +47,10 @@ const EVENT_DESC: u32 = 12;
 
 /// `TRACE_FLAG_HARDIRQ`.
 const FLAG_HARDIRQ: u8 = 8;
-/// Number of the first tracepoint; the kernel's own differ from build to build.
-const FIRST_ID: u16 = 300;
 /// Bits of `prev_state`: preempted, asleep, dead.
 const PREEMPTED: u64 = 0x100;
 const ASLEEP: u64 = 0x1;
 const DEAD: u64 = 0x10;
-
-/// A field of a tracepoint.
-enum Field {
-    /// A name of 16 bytes.
-    Comm(&'static str),
-    /// 32 bits.
-    Int(&'static str),
-    /// 64 bits.
-    Long(&'static str),
-}
-
-use Field::{Comm as Name, Int, Long};
-
-/// A tracepoint of `sched`: its name, fields, and how they are printed.
-struct Tracepoint(&'static str, &'static [Field], &'static str);
-
-const WOKEN: &[Field] = &[Name("comm"), Int("pid"), Int("prio"), Int("target_cpu")];
-const WOKEN_TEXT: &str =
-    r#""comm=%s pid=%d prio=%d target_cpu=%03d", REC->comm, REC->pid, REC->prio, REC->target_cpu"#;
-
-/// All that are written; the index of each is its place in the file.
-const TRACEPOINTS: [Tracepoint; 8] = [
-    Tracepoint(
-        "sched_switch",
-        &[
-            Name("prev_comm"),
-            Int("prev_pid"),
-            Int("prev_prio"),
-            Long("prev_state"),
-            Name("next_comm"),
-            Int("next_pid"),
-            Int("next_prio"),
-        ],
-        r#""prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s%s ==> next_comm=%s next_pid=%d next_prio=%d", REC->prev_comm, REC->prev_pid, REC->prev_prio, (REC->prev_state & 0xff) ? __print_flags(REC->prev_state & 0xff, "|", { 0x1, "S" }, { 0x2, "D" }, { 0x10, "X" }) : "R", REC->prev_state & 0x100 ? "+" : "", REC->next_comm, REC->next_pid, REC->next_prio"#,
-    ),
-    Tracepoint("sched_waking", WOKEN, WOKEN_TEXT),
-    Tracepoint("sched_wakeup_new", WOKEN, WOKEN_TEXT),
-    Tracepoint("sched_wakeup", WOKEN, WOKEN_TEXT),
-    Tracepoint(
-        "sched_process_fork",
-        &[Name("parent_comm"), Int("parent_pid"), Name("child_comm"), Int("child_pid")],
-        r#""comm=%s pid=%d child_comm=%s child_pid=%d", REC->parent_comm, REC->parent_pid, REC->child_comm, REC->child_pid"#,
-    ),
-    Tracepoint(
-        "sched_process_exit",
-        &[Name("comm"), Int("pid"), Int("prio")],
-        r#""comm=%s pid=%d prio=%d", REC->comm, REC->pid, REC->prio"#,
-    ),
-    Tracepoint(
-        "sched_migrate_task",
-        &[Name("comm"), Int("pid"), Int("prio"), Int("orig_cpu"), Int("dest_cpu")],
-        r#""comm=%s pid=%d prio=%d orig_cpu=%d dest_cpu=%d", REC->comm, REC->pid, REC->prio, REC->orig_cpu, REC->dest_cpu"#,
-    ),
-    Tracepoint(
-        "sched_stat_runtime",
-        &[Name("comm"), Int("pid"), Long("runtime")],
-        r#""comm=%s pid=%d runtime=%Lu [ns]", REC->comm, REC->pid, (unsigned long long)REC->runtime"#,
-    ),
-];
-const SWITCH: usize = 0;
-const WAKING: usize = 1;
-const WAKEUP_NEW: usize = 2;
-const WAKEUP: usize = 3;
-const FORK: usize = 4;
-const EXIT: usize = 5;
-const MIGRATE: usize = 6;
-const STAT_RUNTIME: usize = 7;
-
-/// Fields that all tracepoints begin with.
-const COMMON: &str = "\
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
-\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-";
-/// What describes the kernel's own ring buffer, which readers want to see.
-const HEADER_PAGE: &str = "\
-\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
-\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
-\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;
-\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
-";
-const HEADER_EVENT: &str = "\
-# compressed entry header
-\ttype_len    :    5 bits
-\ttime_delta  :   27 bits
-\tarray       :   32 bits
-
-\tpadding     : type == 29
-\ttime_extend : type == 30
-\ttime_stamp : type == 31
-\tdata max type_len  == 28
-";
-
-/// Bytes of what is written, little-endian.
-#[derive(Default)]
-struct Bytes(Vec<u8>);
-
-impl Bytes {
-    fn u16(&mut self, value: u16) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn int(&mut self, value: i32) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    /// A name of 16 bytes.
-    fn comm(&mut self, comm: Comm) {
-        let mut bytes = [0; 16];
-        bytes[..comm.bytes().len()].copy_from_slice(comm.bytes());
-        self.0.extend(bytes);
-    }
-
-    /// A text that ends with a zero byte.
-    fn zero_ended(&mut self, text: &str) {
-        self.0.extend(text.bytes());
-        self.0.push(0);
-    }
-
-    /// A text after its length in 64 bits.
-    fn counted(&mut self, text: &str) {
-        self.u64(text.len() as u64);
-        self.0.extend(text.bytes());
-    }
-
-    /// A text of perf's headers: padded with zero bytes after its length.
-    fn padded(&mut self, text: &str) {
-        let length = (text.len() + 1).next_multiple_of(8);
-        self.u32(length as u32);
-        self.0.extend(text.bytes());
-        self.0.resize(self.0.len() + length - text.len(), 0);
-    }
-
-    fn align(&mut self, to: usize) {
-        self.0.resize(self.0.len().next_multiple_of(to), 0);
-    }
-}
 
 /// Writes events as `perf record -e 'sched:*'` would. Beside those of [`Written`] it writes `sched_stat_runtime`, once for
 /// each time that a task was on a CPU, since `perf sched latency` adds these up, and `sched_wakeup`, since
@@ -233,10 +93,10 @@ impl<W: Write + Seek> PerfWriter<W> {
         let mut event_desc = Bytes::default();
         event_desc.u32(TRACEPOINTS.len() as u32);
         event_desc.u32(ATTRIBUTE_BYTES);
-        for (event, Tracepoint(name, ..)) in TRACEPOINTS.iter().enumerate() {
+        for (event, tracepoint) in TRACEPOINTS.iter().enumerate() {
             attribute(&mut event_desc, event);
             event_desc.u32(1);
-            event_desc.padded(&format!("sched:{name}"));
+            event_desc.padded(&format!("sched:{}", tracepoint.name()));
             event_desc.u64(identity(event));
         }
         let mut release = Bytes::default();
@@ -413,49 +273,4 @@ fn attribute(bytes: &mut Bytes, event: usize) {
     bytes.u64(0);
     bytes.u64(SAMPLE_ID_ALL);
     bytes.0.resize(start + ATTRIBUTE_BYTES as usize, 0);
-}
-
-/// The descriptions of all tracepoints.
-fn tracing_data() -> Bytes {
-    let mut data = Bytes(b"\x17\x08\x44tracing0.6\0".to_vec());
-    // little-endian, with longs of 8 bytes
-    data.0.extend([0, 8]);
-    data.u32(4096);
-    for (name, text) in [("header_page", HEADER_PAGE), ("header_event", HEADER_EVENT)] {
-        data.zero_ended(name);
-        data.counted(text);
-    }
-    // none of ftrace's own
-    data.u32(0);
-    data.u32(1);
-    data.zero_ended("sched");
-    data.u32(TRACEPOINTS.len() as u32);
-    for (event, tracepoint) in TRACEPOINTS.iter().enumerate() {
-        data.counted(&tracepoint.describe(FIRST_ID + event as u16));
-    }
-    // no addresses, no formats of printk, no names of tasks
-    data.u32(0);
-    data.u32(0);
-    data.u64(0);
-    data
-}
-
-impl Tracepoint {
-    /// As `events/sched/NAME/format` says it.
-    fn describe(&self, id: u16) -> String {
-        let Tracepoint(name, fields, print) = self;
-        let mut text = format!("name: {name}\nID: {id}\nformat:\n{COMMON}\n");
-        let mut offset = 8usize;
-        for field in *fields {
-            let (declared, size, alignment, signed) = match field {
-                Name(name) => (format!("char {name}[16]"), 16, 1, 0),
-                Int(name) => (format!("int {name}"), 4, 4, 1),
-                Long(name) => (format!("long {name}"), 8, 8, 1),
-            };
-            offset = offset.next_multiple_of(alignment);
-            text += &format!("\tfield:{declared};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n");
-            offset += size;
-        }
-        format!("{text}\nprint fmt: {print}\n")
-    }
 }
