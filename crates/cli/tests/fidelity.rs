@@ -144,7 +144,7 @@ fn the_page_is_the_same_whatever_the_jobs() {
         "\n| T-1 | tiny: small       | runtime_s      | right sign          |    -100.0 |    3.0 |",
         "\n| T-4 | tiny: small: same | runtime_s      | null ok             |      -3.9 |  2.0\\* |",
         "\n| T-6 | tiny: large       | events_per_s   | no figure           |      +9.0 |  2.0\\* | ",
-        "\n| T-9 | tiny: large       | runtime_s max  | right sign          |     -80.0 |   30.0 | -",
+        "\n| T-9 | tiny: large       | runtime_s max  | right sign          |     -80.0 |   30.0 | ",
         "\n## Which mechanism carries the effect\n",
         "\n### tiny: small\n\n| switched off | variant |",
         "\n| nothing      | slow    | -",
