@@ -91,6 +91,10 @@ COMPARE = ["compare", SMALL, "--machine", "2c", "--json"]
             ["explain", SMALL, "--machine", "2c", "--first", "3", "--cpu", "1", "--json"],
             lambda: coreward.explain(SMALL, "2c", first=3, cpu=1),
         ),
+        (
+            ["run", "gallery/compile-1.cww --synth --time 0.2", "--machine", "2c", "--json"],
+            lambda: coreward.simulate("gallery/compile-1.cww --synth --time 0.2", "2c"),
+        ),
         (["machines", "--json"], coreward.machines),
         (["features", "--profile", "6.5", "--json"], lambda: coreward.features("6.5")),
         (
