@@ -41,9 +41,9 @@ pub(crate) fn masks(allowed: &CpuSet, sets: &[Vec<u32>]) -> Result<Vec<CpuMask>,
 
 impl Simulation<'_> {
     /// `sched_setaffinity` of the current task. False if it has to leave its CPU.
-    pub(crate) fn set_affinity(&mut self, cpu: usize, id: u32, set: u32) -> bool {
+    pub(crate) fn set_affinity(&mut self, cpu: usize, id: u32, set: Option<u32>) -> bool {
         self.tasks[id as usize].advance();
-        self.allow(id, set as usize + 1);
+        self.allow(id, set.map_or(0, |set| set as usize + 1));
         let mask = self.masks[self.tasks[id as usize].allowed];
         if contains(&mask, cpu) {
             return true;

@@ -110,6 +110,8 @@ impl Simulation<'_> {
             | Op::Yield
             | Op::Syscall
             | Op::SetAffinity { .. }
+            | Op::SetNice { .. }
+            | Op::SetGroup { .. }
             | Op::WaitChildren => self.jittered(entry),
             Op::MarkStart | Op::MarkEnd => Work::default(),
             _ => self.sync_work(cpu, task, op, entry),
@@ -220,6 +222,8 @@ impl Simulation<'_> {
         match *op {
             Op::Run { .. } | Op::RunDrawn { .. } | Op::Syscall | Op::Memset { .. } => {}
             Op::SetAffinity { set } => return self.set_affinity(cpu, id, set),
+            Op::SetNice { nice } => self.set_user_nice(cpu, id, nice),
+            Op::SetGroup { group } => self.move_task(cpu, id, group),
             Op::Poll { channel } => {
                 if self.channels[channel as usize].is_empty() {
                     self.channels[channel as usize].pollers.push(id);

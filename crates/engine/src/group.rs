@@ -6,13 +6,12 @@
 //! for all tasks of a CPU at its tick (update_cfs_group()).
 
 use coreward_policy::layout::NICE_0_WEIGHT;
+use coreward_workload::{DEFAULT_WEIGHT, TaskGroup};
 
 use crate::bandwidth::Bandwidth;
 use crate::sim::Simulation;
 use crate::task::State;
 
-/// `cpu.weight` of a group that has none of its own.
-const DEFAULT_WEIGHT: u64 = 100;
 /// The least weight in effect (MIN_SHARES).
 const MIN_SHARES: u64 = 2;
 
@@ -36,16 +35,16 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn new(names: &[String], nr_cpus: usize) -> Groups {
-        let group = |name: &str| Group {
-            name: name.to_owned(),
-            weight: DEFAULT_WEIGHT,
+    pub(crate) fn new(groups: &[TaskGroup], nr_cpus: usize) -> Groups {
+        let group = |of: &TaskGroup| Group {
+            name: of.name.clone(),
+            weight: u64::from(of.weight),
             runnable: 0,
             cpu_ns: 0,
             bandwidth: Bandwidth::none(nr_cpus),
         };
-        let list = std::iter::once("/").chain(names.iter().map(String::as_str)).map(group).collect();
-        Groups { list, used: !names.is_empty() }
+        let own = TaskGroup::new("/");
+        Groups { list: std::iter::once(&own).chain(groups).map(group).collect(), used: !groups.is_empty() }
     }
 
     /// The number of a group.
@@ -87,7 +86,7 @@ impl Simulation<'_> {
         let t = &self.tasks[task as usize];
         let group = &self.groups.list[t.group?];
         let own = u128::from(t.own_weight);
-        let shares = u128::from(u64::from(NICE_0_WEIGHT) * group.weight / DEFAULT_WEIGHT);
+        let shares = u128::from(u64::from(NICE_0_WEIGHT) * group.weight / u64::from(DEFAULT_WEIGHT));
         let weight = own * shares / u128::from(group.runnable.max(u64::from(t.own_weight)));
         Some(weight.clamp(u128::from(MIN_SHARES), u128::from(u32::MAX / 2)) as u32)
     }

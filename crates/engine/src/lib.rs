@@ -14,6 +14,7 @@
 //! `channel`, `cache` and `contention` the physics.
 
 mod affinity;
+mod attributes;
 mod balance;
 mod bandwidth;
 mod cache;

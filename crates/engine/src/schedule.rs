@@ -133,7 +133,7 @@ impl Simulation<'_> {
         self.cpus[cpu].idle_since = self.now;
     }
 
-    fn set_next_task(&mut self, cpu: usize, next: u32) {
+    pub(crate) fn set_next_task(&mut self, cpu: usize, next: u32) {
         if self.sys.set_next_task(&mut self.tasks[next as usize].policy, cpu, self.now) {
             self.update_tg_load_avg(cpu, cpu);
         }

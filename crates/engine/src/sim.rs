@@ -301,6 +301,11 @@ impl<'a> Simulation<'a> {
         let partitions: Vec<CpuMask> = topology.partitions.iter().map(affinity::mask).collect();
         sim.check_domains(&partitions);
         sim.stagger_balance();
+        for (index, group) in workload.groups.iter().enumerate() {
+            if let Some((quota_ns, period_ns)) = group.max {
+                sim.set_group_bandwidth(index + 1, Some(quota_ns), period_ns);
+            }
+        }
         sim.start();
         Ok(sim)
     }

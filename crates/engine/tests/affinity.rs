@@ -2,6 +2,7 @@
 
 mod support;
 
+use coreward_engine::Leaving;
 use coreward_workload::{Attributes, Op, Policy, Workload};
 use support::{MS, Setup, program, run, single, sleep, spawn, workload};
 
@@ -12,7 +13,7 @@ fn cpus(machine: &str, w: Workload) -> Vec<usize> {
 }
 
 fn set(set: u32) -> Op {
-    Op::SetAffinity { set }
+    Op::SetAffinity { set: Some(set) }
 }
 
 fn with_sets(w: Workload, sets: &[&[u32]]) -> Workload {
@@ -34,6 +35,40 @@ fn a_set_with_its_cpu_does_not_move_it() {
     let times = |w: Workload| Setup::free("4c", w).run().runtime_ns();
     let free = times(single(&[run(MS)]));
     assert_eq!(times(with_sets(single(&[set(0), run(MS)]), &[&[0, 1, 2, 3]])), free);
+}
+
+#[test]
+fn a_task_may_run_everywhere_again() {
+    let everywhere = Op::SetAffinity { set: None };
+    let body = |last: &[Op]| program(&[&[set(0), run(10 * MS)], last, &[run(40 * MS)]].concat());
+    let times = |last: &[Op]| {
+        let main = program(&[spawn(1), spawn(1), Op::WaitChildren]);
+        let w = with_sets(workload(0, vec![main, body(last)]), &[&[2]]);
+        Setup::free("4c", w).run().runtime_ns()
+    };
+    assert!(times(&[]) >= 100 * MS, "{}", times(&[]));
+    assert!(times(&[everywhere]) < 70 * MS, "{}", times(&[everywhere]));
+}
+
+/// Of two tasks that share a CPU, one has done so much work when the other, which changes its nice value after 100 ms of
+/// work, ends after another 100 ms of it.
+fn beside_one_that_changes(nice: i8) -> f64 {
+    let main = program(&[spawn(1), spawn(2), Op::WaitChildren]);
+    let changes = program(&[run(100 * MS), Op::SetNice { nice }, run(100 * MS)]);
+    let other = program(&[run(20_000 * MS)]);
+    let r = Setup::free("1c", workload(0, vec![main, changes, other])).run();
+    let began = r.switches().next().unwrap().0;
+    let ended = r.switches().find(|s| s.3 == Leaving::Exited).unwrap().0;
+    (ended - began) as f64 / MS as f64 - 200.0
+}
+
+#[test]
+fn a_nice_value_changes_in_mid_run() {
+    // prio_to_weight: 1024 of nice 0, 335 of nice 5, 3121 of nice -5
+    for (nice, share) in [(0, 1.0), (5, 1024.0 / 335.0), (-5, 1024.0 / 3121.0)] {
+        let (got, wanted) = (beside_one_that_changes(nice), 100.0 + 100.0 * share);
+        assert!((got / wanted - 1.0).abs() < 0.06, "{nice}: {got} instead of {wanted}");
+    }
 }
 
 /// Two tasks that have to share a CPU while three are idle take twice the time.

@@ -68,7 +68,7 @@ fn a_smaller_cpuset_moves_all_tasks_and_a_larger_one_spreads_them() {
 #[test]
 fn a_task_that_is_bound_to_a_lost_cpu_runs_elsewhere_and_returns() {
     let rounds = [run(MS), sleep(MS)].repeat(200);
-    let bound = [&[Op::SetAffinity { set: 0 }][..], &rounds].concat();
+    let bound = [&[Op::SetAffinity { set: Some(0) }][..], &rounds].concat();
     let mut w = workload(
         0,
         vec![program(&[Op::MarkStart, spawn(1), Op::WaitChildren, Op::MarkEnd]), program(&bound)],

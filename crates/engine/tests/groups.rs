@@ -5,8 +5,8 @@ mod support;
 use coreward_engine::{GroupUse, SimError};
 use coreward_metrics::Metric;
 use coreward_policy::Profile;
-use coreward_workload::{Scale, rt_app};
-use support::{MS, Run, Setup};
+use coreward_workload::{Attributes, Op, ProgramBuilder, Scale, TaskGroup, rt_app};
+use support::{MS, Run, Setup, program, run, spawn, workload};
 
 /// The tick of the machines here, in ns.
 const TICK: u64 = 4 * MS;
@@ -68,6 +68,66 @@ fn a_weight_changes_in_mid_run() {
     assert!((got / (share / (1.0 - share)) - 1.0).abs() < 0.05, "{got}");
     let back = ratio(&changed(&setup, &["0s weight /a 300", "1us weight /a 100"]));
     assert!((back - 1.0).abs() < 0.05, "{back}");
+}
+
+/// Two tasks spin on a CPU for two seconds, the first in a group until it has done half a second of work, and does `op`.
+/// CPU time of the groups, in ms.
+fn after_half_a_second(groups: &[TaskGroup], op: Op) -> Vec<u64> {
+    let spins = |b: ProgramBuilder| b.until_stopped(|b| b.op(run(MS))).build();
+    let body = spins(ProgramBuilder::default().at_most_until_stopped(500, |b| b.op(run(MS))).op(op));
+    let main = program(&[spawn(1), spawn(2), Op::Sleep { ns: 2_000 * MS }, Op::Stop]);
+    let mut w = workload(0, vec![main, body, spins(ProgramBuilder::default())]);
+    w.groups = groups.to_vec();
+    w.attributes = vec![
+        Attributes::default(),
+        Attributes { group: Some(0), ..Attributes::default() },
+        Attributes::default(),
+    ];
+    let run = Setup::free("1c", w).run();
+    assert_eq!(run.outcome.checks.violations, []);
+    run.outcome.groups.iter().map(|group| group.cpu_ns / MS).collect()
+}
+
+fn close(got: u64, wanted: u64) {
+    assert!(got.abs_diff(wanted) <= wanted / 20 + 10, "{got} instead of {wanted}");
+}
+
+#[test]
+fn a_group_begins_with_its_weight_and_its_quota() {
+    let stays = Op::SetGroup { group: Some(0) };
+    let a = TaskGroup::new("/a");
+    // half of two seconds
+    close(after_half_a_second(&[a.clone()], stays)[1], 1_000);
+    close(after_half_a_second(&[TaskGroup { weight: 300, ..a.clone() }], stays)[1], 1_500);
+    close(after_half_a_second(&[TaskGroup { weight: 50, ..a.clone() }], stays)[1], 667);
+    close(after_half_a_second(&[TaskGroup { max: Some((20 * MS, 100 * MS)), ..a }], stays)[1], 400);
+}
+
+#[test]
+fn a_task_moves_to_another_group_in_mid_run() {
+    let groups = [TaskGroup::new("/a"), TaskGroup { weight: 300, ..TaskGroup::new("/b") }];
+    let [_, a, b] = after_half_a_second(&groups, Op::SetGroup { group: Some(1) })[..] else { panic!() };
+    // one second for the half, then three quarters of the other
+    close(a, 500);
+    close(b, 750);
+    let [_, a, b] = after_half_a_second(&groups, Op::SetGroup { group: None })[..] else { panic!() };
+    close(a, 500);
+    assert_eq!(b, 0);
+    // out of a group with a small share, it has half
+    let groups = [TaskGroup { weight: 50, ..TaskGroup::new("/a") }];
+    close(after_half_a_second(&groups, Op::SetGroup { group: None })[1], 500);
+}
+
+#[test]
+fn a_task_that_moves_to_a_group_without_quota_left_waits_for_its_next_period() {
+    let limited = TaskGroup { max: Some((10 * MS, 100 * MS)), ..TaskGroup::new("/b") };
+    let [_, a, b] =
+        after_half_a_second(&[TaskGroup::new("/a"), limited], Op::SetGroup { group: Some(1) })[..]
+    else {
+        panic!()
+    };
+    close(a, 500);
+    close(b, 100);
 }
 
 #[test]

@@ -30,8 +30,8 @@ pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
 pub use perf_bench::{PerfMessaging, PerfPipe};
 pub use program::{
-    Attributes, Channel, ChannelKind, Footprint, Limits, Op, Policy, Program, ProgramBuilder, Scale, Shared,
-    Workload,
+    Attributes, Channel, ChannelKind, DEFAULT_WEIGHT, Footprint, Limits, Op, Policy, Program, ProgramBuilder,
+    Scale, Shared, TaskGroup, Workload,
 };
 pub use role::{Role, TaskNames};
 pub use schbench::{Schbench, SchbenchOld};

@@ -100,8 +100,18 @@ pub enum Op {
     },
     /// The task, and those that it spawns, may from now on run only on the CPUs of a set (`sched_setaffinity`).
     SetAffinity {
-        /// Index in [`Workload::cpu_sets`].
-        set: u32,
+        /// Index in [`Workload::cpu_sets`]; `None` for all CPUs that the workload may use.
+        set: Option<u32>,
+    },
+    /// The task has another nice value from now on (`setpriority`).
+    SetNice {
+        /// -20 to 19.
+        nice: i8,
+    },
+    /// The task moves to another task group (`cgroup.procs`).
+    SetGroup {
+        /// Index in [`Workload::groups`]; `None` for the workload's own.
+        group: Option<u32>,
     },
     /// Keeps the CPU busy until `ns` of time have passed, whatever the CPU's speed and however
     /// much of that time the task was preempted.
@@ -336,6 +346,27 @@ pub struct Attributes {
     pub group: Option<u32>,
 }
 
+/// `cpu.weight` of a group that has none of its own (CGROUP_WEIGHT_DFL).
+pub const DEFAULT_WEIGHT: u32 = 100;
+
+/// A task group in the workload's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskGroup {
+    /// Its name, like `/a`.
+    pub name: String,
+    /// `cpu.weight`, 1 to 10000.
+    pub weight: u32,
+    /// `cpu.max`: CPU time in each period, and the period, in ns; `None` without a limit.
+    pub max: Option<(u64, u64)>,
+}
+
+impl TaskGroup {
+    /// A group with the default weight and without a limit.
+    pub fn new(name: &str) -> TaskGroup {
+        TaskGroup { name: name.to_owned(), weight: DEFAULT_WEIGHT, max: None }
+    }
+}
+
 /// Bytes that tasks touch again and again, and that a move makes cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
@@ -380,8 +411,8 @@ pub struct Workload {
     pub roles: Vec<Role>,
     /// Sets of CPUs for [`Op::SetAffinity`], each a list of CPU numbers.
     pub cpu_sets: Vec<Vec<u32>>,
-    /// Names of the task groups in the workload's own, like `/a`.
-    pub groups: Vec<String>,
+    /// The task groups in the workload's own.
+    pub groups: Vec<TaskGroup>,
     /// What tasks share besides channels.
     pub shared: Shared,
     /// When [`Op::RepeatUntilStopped`] ends.

@@ -8,9 +8,10 @@ mod figures;
 mod file;
 mod form;
 mod replay;
+mod steps;
 mod synth;
 
-use crate::{Scale, Workload, WorkloadError};
+use crate::{Scale, TaskGroup, Workload, WorkloadError};
 
 pub use figures::{Figures, Watch, class, class_of_task};
 pub use file::VERSION;
@@ -45,6 +46,12 @@ pub enum Step {
     Until(u64),
     /// Starts a task, as its parent.
     Start(u32),
+    /// May run on the CPUs of a set from now on, an index in [`Recorded::cpu_sets`]; `None` for all.
+    Allow(Option<u32>),
+    /// Has another nice value from now on, -20 to 19.
+    Nice(i8),
+    /// Is in another task group from now on, an index in [`Recorded::groups`]; `None` for the workload's own.
+    Group(Option<u32>),
 }
 
 /// A task of a recorded workload.
@@ -54,10 +61,12 @@ pub struct Task {
     pub name: String,
     /// Number of its process; threads of a process have the same.
     pub process: u32,
-    /// Nice value, -20 to 19.
+    /// Nice value that it begins with, -20 to 19.
     pub nice: i8,
-    /// CPUs of the recorded machine that it may run on; empty for all.
+    /// CPUs of the recorded machine that it may run on when it begins; empty for all.
     pub cpus: Vec<u32>,
+    /// The task group that it begins in, an index in [`Recorded::groups`].
+    pub group: Option<u32>,
     /// The channel on which it awaits answers to its requests, if it does.
     pub answers: Option<u32>,
     /// What it does, before it ends.
@@ -75,6 +84,10 @@ pub struct Recorded {
     pub classes: Vec<Figures>,
     /// How long was recorded, in s; 0 if the file does not say it.
     pub duration_s: f64,
+    /// Sets of CPUs of the recorded machine, for [`Step::Allow`].
+    pub cpu_sets: Vec<Vec<u32>>,
+    /// The task groups.
+    pub groups: Vec<TaskGroup>,
     /// The tasks.
     pub tasks: Vec<Task>,
 }

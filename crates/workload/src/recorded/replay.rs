@@ -35,7 +35,7 @@ impl Recorded {
     pub fn workload(&self, name: &str) -> Result<Workload, String> {
         let births = self.births()?;
         let semaphores = self.semaphores()?;
-        let mut cpu_sets: Vec<Vec<u32>> = Vec::new();
+        let mut cpu_sets = self.cpu_sets.clone();
         // the first task stands for the machine, which had all those tasks that no other starts; they begin together
         // when all are there, but for those that have to be woken first
         let at_start = |i: usize| births.parent[i].is_none() && begins(&self.tasks[i]);
@@ -60,8 +60,9 @@ impl Recorded {
             timers,
             ..Shared::default()
         };
-        let names = self.tasks.iter().map(|task| (task.name.clone(), task.nice));
-        let mut workload = made(name, programs, names, shared, cpu_sets);
+        let tasks = self.tasks.iter().map(|task| (task.name.clone(), attributes(task)));
+        let mut workload = made(name, programs, tasks, shared, cpu_sets);
+        workload.groups.clone_from(&self.groups);
         workload.assumptions.extend(self.assumptions.iter().cloned());
         workload.assumptions.push(FOOTPRINT.into());
         Ok(workload)
@@ -170,6 +171,9 @@ impl Recorded {
                     Op::Timer { timer: *timers - 1, period_ns, relative: false }
                 }
                 Step::Start(other) => spawn(other, self.tasks[other as usize].process != task.process),
+                Step::Allow(set) => Op::SetAffinity { set },
+                Step::Nice(nice) => Op::SetNice { nice },
+                Step::Group(group) => Op::SetGroup { group },
             });
         }
         Ok(())
@@ -182,20 +186,23 @@ pub(super) fn begins(task: &Task) -> bool {
     timed || !matches!(task.steps.first(), Some(Step::Await(_) | Step::Take(_) | Step::Request(_)))
 }
 
-/// A workload of programs, of which the first stands for the machine; `tasks` has the names and nice values of the others.
+/// What a task begins with.
+pub(super) fn attributes(task: &Task) -> Attributes {
+    Attributes { nice: task.nice, group: task.group, ..Attributes::default() }
+}
+
+/// A workload of programs, of which the first stands for the machine; `tasks` has the names of the others, and what they
+/// begin with.
 pub(super) fn made(
     name: &str,
     programs: Vec<Program>,
-    tasks: impl Iterator<Item = (String, i8)>,
+    tasks: impl Iterator<Item = (String, Attributes)>,
     shared: Shared,
     cpu_sets: Vec<Vec<u32>>,
 ) -> Workload {
-    let (mut roles, mut attributes) =
-        (vec![Role::One("start of the recording".into())], vec![Attributes::default()]);
-    for (name, nice) in tasks {
-        roles.push(Role::One(name));
-        attributes.push(Attributes { nice, ..Attributes::default() });
-    }
+    let first = (Role::One("start of the recording".into()), Attributes::default());
+    let others = tasks.map(|(name, attributes)| (Role::One(name), attributes));
+    let (roles, attributes) = std::iter::once(first).chain(others).unzip();
     Workload {
         name: name.to_owned(),
         channels: Vec::new(),
@@ -225,7 +232,7 @@ pub(super) fn set_affinity(task: &Task, cpu_sets: &mut Vec<Vec<u32>>) -> Option<
         cpu_sets.push(task.cpus.clone());
         cpu_sets.len() - 1
     });
-    Some(Op::SetAffinity { set: set as u32 })
+    Some(Op::SetAffinity { set: Some(set as u32) })
 }
 
 /// Starts a task; its program comes after that of the first one.
@@ -296,7 +303,7 @@ mod tests {
         let up = |semaphore| Op::Up { semaphore, reply: None };
         let down = |semaphore| Op::Down { semaphore, request: false };
         let barrier = Op::Barrier { barrier: 0, starts: true };
-        let set = Op::SetAffinity { set: 0 };
+        let set = Op::SetAffinity { set: Some(0) };
         let wanted: [&[Op]; 3] = [&[barrier, up(1), up(1), up(0)], &[set, down(1), down(0)], &[set, down(1)]];
         for (program, ops) in workload.programs[1..].iter().zip(wanted) {
             assert_eq!(**program, *ops);

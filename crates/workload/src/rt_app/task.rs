@@ -3,7 +3,7 @@
 use super::json::{Json, Value};
 use super::{Class, Global, PRIVATE_BYTES, Refusal, class, integer, legacy, members, string};
 use crate::Program;
-use crate::program::{Attributes, Op, Policy, ProgramBuilder, Scale};
+use crate::program::{Attributes, Op, Policy, ProgramBuilder, Scale, TaskGroup};
 use std::collections::BTreeMap;
 
 /// What rt-app itself does at each repetition of a phase: reads the clock and writes a log
@@ -46,7 +46,7 @@ pub(super) struct Tables {
     pub(super) timers: Names,
     pub(super) cpu_sets: Vec<Vec<u32>>,
     /// Task groups, in the order in which they were met.
-    pub(super) groups: Vec<String>,
+    pub(super) groups: Vec<TaskGroup>,
 }
 
 impl Tables {
@@ -247,7 +247,7 @@ impl Task {
     pub(super) fn program(&self, scale: Scale, first_timer: u32) -> Program {
         let mut b = ProgramBuilder::default();
         if let Some(set) = self.cpus {
-            b = b.op(Op::SetAffinity { set });
+            b = b.op(Op::SetAffinity { set: Some(set) });
         }
         if self.delay_ns > 0 {
             b = b.op(Op::Sleep { ns: self.delay_ns });
@@ -260,7 +260,7 @@ impl Task {
             .at_most_until_stopped(times, |b| {
                 self.phases.iter().fold(b, |b, phase| {
                     let b = match cpus(phase) {
-                        Some(set) => b.op(Op::SetAffinity { set }),
+                        Some(set) => b.op(Op::SetAffinity { set: Some(set) }),
                         None => b,
                     };
                     phase.build(b, first_timer)
@@ -384,9 +384,9 @@ impl Reader<'_> {
             return Err((json.line, format!("{field}: groups in groups are not simulated (allowed: /NAME)")));
         }
         let groups = &mut self.tables.groups;
-        let found = groups.iter().position(|known| known == group);
+        let found = groups.iter().position(|known| known.name == group);
         Ok(Some(found.unwrap_or_else(|| {
-            groups.push(group.to_owned());
+            groups.push(TaskGroup::new(group));
             groups.len() - 1
         }) as u32))
     }

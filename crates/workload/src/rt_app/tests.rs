@@ -1,4 +1,5 @@
 use super::*;
+use crate::program::TaskGroup;
 use proptest::prelude::*;
 
 fn read(text: &str) -> Workload {
@@ -207,7 +208,7 @@ fn what_is_refused_is_named_with_its_line() {
 fn cpus_last_for_a_phase_and_come_back_to_those_of_the_task() {
     let text = "{\"tasks\": {\"a\": {\"loop\": 1, \"cpus\": [3, 2, 2], \"phases\": {
         \"p\": {\"cpus\": [0], \"run\": 1}, \"q\": {\"run\": 2}}}}}";
-    let set = |set| Op::SetAffinity { set };
+    let set = |set| Op::SetAffinity { set: Some(set) };
     assert_eq!(ops(text), [set(0), set(1), Op::Run { ns: 1000 }, set(0), Op::Run { ns: 2000 }]);
     assert_eq!(read(text).cpu_sets, [vec![2, 3], vec![0]]);
     assert_eq!(ops(&one("\"cpus\": [1], \"run\": 1")), [set(0), Op::Run { ns: 1000 }]);
@@ -248,7 +249,7 @@ fn a_task_group_is_that_of_all_threads_that_name_it() {
     let group = |name: &str| format!("\"taskgroup\": \"{name}\",");
     let tasks = [task("a", &group("/x")), task("b", &group("/y")), task("c", &group("/x")), task("d", "")];
     let w = read(&format!("{{\"tasks\": {{{}}}}}", tasks.join(", ")));
-    assert_eq!(w.groups, ["/x", "/y"]);
+    assert_eq!(w.groups, [TaskGroup::new("/x"), TaskGroup::new("/y")]);
     let groups = (1..=4).map(|program| w.attributes(program).group).collect::<Vec<_>>();
     assert_eq!(groups, [Some(0), Some(1), Some(0), None]);
 }

@@ -39,12 +39,12 @@ struct Kinds<'a> {
 }
 
 impl Kinds<'_> {
-    /// None of work.
+    /// None of work, and of what only changes the task.
     fn of(&self, step: &Step) -> Option<Kind> {
         let class = |task: u32| self.class[task as usize];
         let takers = |channel: u32| self.takers.get(&channel).copied().unwrap_or(usize::MAX);
         Some(match *step {
-            Step::Run(_) => return None,
+            Step::Run(_) | Step::Allow(_) | Step::Nice(_) | Step::Group(_) => return None,
             Step::Wake(task) => Kind::Wake(class(task)),
             Step::Await(task) => Kind::Await(class(task)),
             Step::Post(channel) => Kind::Post(takers(channel)),

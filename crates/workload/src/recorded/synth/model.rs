@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::distribution::{self, Distribution};
+use crate::program::Op;
 use crate::recorded::{Recorded, Step, class_of_task};
 
 /// Where something is put, and taken from. Tasks are the recorded ones.
@@ -36,6 +37,8 @@ pub(super) enum Act {
     /// Answers the last request.
     Answer,
     Start(usize),
+    /// Changes its affinity, nice value or task group.
+    Change(Op),
 }
 
 impl Act {
@@ -163,6 +166,9 @@ impl Model {
                 Step::Request(channel) => Act::Take { from: Place::Channel(channel), request: true },
                 Step::Answer => Act::Answer,
                 Step::Start(other) => Act::Start(other as usize),
+                Step::Allow(set) => Act::Change(Op::SetAffinity { set }),
+                Step::Nice(nice) => Act::Change(Op::SetNice { nice }),
+                Step::Group(group) => Act::Change(Op::SetGroup { group }),
             };
             acts.push(act);
         }

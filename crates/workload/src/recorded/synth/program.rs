@@ -6,7 +6,7 @@ use super::distribution::Distribution;
 use super::model::{Act, Model, Place};
 use crate::program::{Op, Shared, Workload};
 use crate::recorded::births::Births;
-use crate::recorded::replay::{FOOTPRINT, begins, made, set_affinity, spawn};
+use crate::recorded::replay::{FOOTPRINT, attributes, begins, made, set_affinity, spawn};
 use crate::recorded::{MAX_STEPS, MAX_TASKS, Recorded};
 
 const DRAWN: &str = "synthetic: tasks repeat what recorded tasks of their class did, with times of work and sleep that \
@@ -190,7 +190,7 @@ impl Synth<'_> {
 
     fn workload(&self, name: &str) -> Workload {
         let (leaders, threads) = self.processes();
-        let mut cpu_sets: Vec<Vec<u32>> = Vec::new();
+        let mut cpu_sets = self.recorded.cpu_sets.clone();
         let (mut timers, mut together) = (0, 1);
         let mut programs = vec![self.start(&leaders).into()];
         for (index, Instance { member, .. }) in self.instances.iter().enumerate() {
@@ -212,9 +212,10 @@ impl Synth<'_> {
             distributions: self.distributions(),
             ..Shared::default()
         };
-        let nice = |instance: &Instance| self.recorded.tasks[instance.member].nice;
-        let tasks = self.names().into_iter().zip(self.instances.iter().map(nice));
+        let begin_with = |instance: &Instance| attributes(&self.recorded.tasks[instance.member]);
+        let tasks = self.names().into_iter().zip(self.instances.iter().map(begin_with));
         let mut workload = made(name, programs, tasks, shared, cpu_sets);
+        workload.groups.clone_from(&self.recorded.groups);
         workload.assumptions.extend(self.recorded.assumptions.iter().cloned());
         workload.assumptions.extend([DRAWN.into(), FOOTPRINT.into()]);
         workload
@@ -328,6 +329,7 @@ impl Synth<'_> {
                 ops.push(Op::Down { semaphore: self.semaphore(from, copy), request });
             }
             Act::Answer => ops.push(Op::Answer),
+            Act::Change(op) => ops.push(op),
             Act::Start(child) => {
                 let process = self.recorded.tasks[child].process != self.recorded.tasks[member].process;
                 let copies = (0..self.copies[child]).filter(|of| self.of(member, *of) == index as u32);
