@@ -25,7 +25,32 @@ struct files_struct {
 
 struct mm_struct;
 
+struct kernfs_node___work {
+	const char *name;
+};
+
+struct cgroup___work {
+	struct kernfs_node___work *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup___work *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cfs_bandwidth {
+	s64 period;
+	u64 quota;
+};
+
+struct task_group {
+	struct cgroup_subsys_state css;
+	unsigned long shares;
+	struct cfs_bandwidth cfs_bandwidth;
+};
+
 struct task_struct___work {
+	struct task_group *sched_task_group;
 	struct files_struct *files;
 	struct mm_struct *mm;
 	struct cpumask cpus_mask;

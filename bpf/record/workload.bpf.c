@@ -221,6 +221,70 @@ static void note_affinity(const struct task_struct *task)
 	send_affinity(task, pid);
 }
 
+/* A hash of the task group of each task that has been seen in another one than the root group. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, u32);
+	__type(value, u32);
+} grouped SEC(".maps");
+
+/* The root group, once it has been seen; whether there are others. */
+u64 root_group = 0;
+bool any_grouped = false;
+
+static void send_group(const struct task_group *group, u32 pid, u32 id)
+{
+	struct work_group *out = (void *)reserve(sizeof(*out), WORK_GROUP, pid);
+	const struct cgroup_subsys_state *css, *parent;
+	u32 level;
+
+	if (!out)
+		return;
+	__builtin_memset((void *)out + sizeof(out->event), 0, sizeof(*out) - sizeof(out->event));
+	out->event.id = id;
+	out->shares = BPF_CORE_READ(group, shares);
+	out->quota = -1;
+	if (bpf_core_field_exists(group->cfs_bandwidth)) {
+		out->quota = BPF_CORE_READ(group, cfs_bandwidth.quota);
+		out->period = BPF_CORE_READ(group, cfs_bandwidth.period);
+	}
+	css = &group->css;
+	for (level = 0; level < WORK_GROUP_LEVELS; level++) {
+		parent = BPF_CORE_READ(css, parent);
+		if (!parent)
+			break;
+		bpf_probe_read_kernel_str(out->names[level], WORK_GROUP_NAME,
+					  BPF_CORE_READ(css, cgroup, kn, name));
+		css = parent;
+	}
+	submit(&out->event);
+}
+
+/* Noticed when the task is switched to, as its affinity. Kernel threads stay in the root group. */
+static void note_group(const struct task_struct *task)
+{
+	const struct task_struct___work *work = (const void *)task;
+	const struct task_group *group;
+	u32 pid, is, *was;
+
+	if (task->flags & PF_KTHREAD || !bpf_core_field_exists(work->sched_task_group))
+		return;
+	group = BPF_CORE_READ(work, sched_task_group);
+	if (!root_group && !BPF_CORE_READ(group, css.parent))
+		root_group = (u64)group;
+	if ((u64)group == root_group && !any_grouped)
+		return;
+	any_grouped = true;
+	pid = task->pid;
+	is = (u64)group == root_group ? 0 : hash((u64)group) | 1;
+	was = bpf_map_lookup_elem(&grouped, &pid);
+	if (was ? *was == is : !is)
+		return;
+	bpf_map_update_elem(&grouped, &pid, &is, 0);
+	send_group(group, pid, is);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(work_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -233,6 +297,7 @@ int BPF_PROG(work_switch, bool preempt, struct task_struct *prev, struct task_st
 	if (!event)
 		return 0;
 	note_affinity(next);
+	note_group(next);
 	event->pid = prev->pid;
 	event->prio = next->prio;
 	state = prev->__state;

@@ -128,10 +128,10 @@ static void put_cpus(const u64 *cpus)
 		put(cpus[word]);
 }
 
-/* What every event begins with. */
+/* What every event begins with. The longest is that of a new group. */
 static void put_head(const struct work_event *event)
 {
-	if (writer.length > sizeof(writer.frame) - 256)
+	if (writer.length > sizeof(writer.frame) - 512)
 		flush_frame();
 	put_byte(event->kind);
 	put(event->cpu);
@@ -141,8 +141,52 @@ static void put_head(const struct work_event *event)
 	writer.events++;
 }
 
+/* Notes a group; false if it was known. Of more groups than there is room for, each task's is described. */
+static bool is_new_group(u32 id)
+{
+	static u32 known[4096], count;
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		if (known[i] == id)
+			return false;
+	if (count < sizeof(known) / sizeof(*known))
+		known[count++] = id;
+	return true;
+}
+
+/* Describes a group, if it was not described yet: its path, cpu.weight and cpu.max in us. */
+static void put_group(const struct work_group *group)
+{
+	struct work_event event = group->event;
+	/* sched_weight_to_cgroup(); version 1 of cgroups allows more */
+	u64 weight = ((group->shares >> 10) * 100 + 512) >> 10;
+	bool limited = group->quota != (u64)-1;
+	char path[WORK_GROUP_LEVELS * WORK_GROUP_NAME];
+	size_t length = 0;
+	int level;
+
+	if (!event.id || !is_new_group(event.id))
+		return;
+	for (level = WORK_GROUP_LEVELS - 1; level >= 0; level--)
+		if (*group->names[level])
+			length += snprintf(path + length, sizeof(path) - length, "/%.*s", WORK_GROUP_NAME - 1,
+					   group->names[level]);
+	event.kind = WORK_NEW_GROUP;
+	put_head(&event);
+	put(event.id);
+	put(weight < 1 ? 1 : weight > 10000 ? 10000 : weight);
+	put(limited ? group->quota / 1000 : 0);
+	put(limited ? group->period / 1000 : 0);
+	put(length);
+	memcpy(writer.frame + writer.length, path, length);
+	writer.length += length;
+}
+
 static void put_event(const struct work_event *event)
 {
+	if (event->kind == WORK_GROUP)
+		put_group((const struct work_group *)event);
 	put_head(event);
 	switch (event->kind) {
 	case WORK_SWITCH:
@@ -179,6 +223,10 @@ static void put_event(const struct work_event *event)
 	case WORK_ALLOWED:
 		put(event->other);
 		put_cpus(((const struct work_allowed *)event)->cpus);
+		break;
+	case WORK_GROUP:
+		put(event->other);
+		put(event->id);
 		break;
 	case WORK_ENTER:
 		put_byte(event->other);

@@ -19,7 +19,7 @@ typedef int16_t s16;
 #endif
 
 #define WORK_MAGIC 0x64726f6365727763ULL /* "cwrecord" */
-#define WORK_VERSION 1
+#define WORK_VERSION 2
 
 enum work_frame {
 	WORK_HOST = 1,
@@ -41,6 +41,8 @@ enum work_kind {
 	WORK_LEAVE = 11,
 	WORK_LOST = 12,
 	WORK_TASK = 13, /* it was there before */
+	WORK_GROUP = 14, /* a task is in a task group */
+	WORK_NEW_GROUP = 15, /* what that one is; before its first task */
 };
 
 enum work_leaving { WORK_RUNNABLE, WORK_BLOCKED, WORK_DEAD };
@@ -64,12 +66,12 @@ enum work_wait {
 	WORK_WAIT_WRITE,
 };
 
-/* One event; WORK_NAME and WORK_ALLOWED have more behind it. */
+/* One event; WORK_NAME, WORK_ALLOWED and WORK_GROUP have more behind it. */
 struct work_event {
 	u64 at; /* CLOCK_MONOTONIC, ns */
 	u32 pid; /* the current task, or, of a wakeup by a packet on its way, its sender */
-	u32 other; /* next, woken, child, moved, named or allowed task; the handler */
-	u32 id; /* of what the task sleeps on; process of a child */
+	u32 other; /* next, woken, child, moved, named, allowed or grouped task; the handler */
+	u32 id; /* of what the task sleeps on; process of a child; task group, 0 for the root one */
 	s16 prio; /* of the next, woken or new task */
 	u16 cpu;
 	u8 kind; /* enum work_kind */
@@ -86,6 +88,18 @@ struct work_name {
 struct work_allowed {
 	struct work_event event;
 	u64 cpus[CAPTURE_MASK_WORDS];
+};
+
+/* Names of a group and of those that it is in, the innermost first; none of the root group. */
+#define WORK_GROUP_LEVELS 4
+#define WORK_GROUP_NAME 64
+
+struct work_group {
+	struct work_event event;
+	u64 shares; /* tg->shares: 1024 << 10 for a weight of 100 */
+	u64 quota; /* ns in each period; (u64)-1 for no limit */
+	u64 period; /* ns */
+	char names[WORK_GROUP_LEVELS][WORK_GROUP_NAME];
 };
 
 /* System calls have lower numbers. */

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
+use std::ops::RangeInclusive;
 
+use coreward_workload::TaskGroup;
 use flate2::Crc;
 
 use crate::event::{Channel, Comm, CpuSet, Event, Handler, Leaving, Task, What};
@@ -11,8 +13,12 @@ use crate::{Format, ReadError};
 
 /// What a file begins with.
 pub(crate) const MAGIC: &[u8] = b"cwrecord";
-/// The version that is read.
-const VERSION: u32 = 1;
+/// The versions that are read.
+const VERSIONS: RangeInclusive<u32> = 1..=2;
+/// Most task groups.
+const MAX_GROUPS: usize = 10_000;
+/// The longest path of one.
+const MAX_PATH: usize = 4 * 64;
 /// The largest payload of a frame, in bytes; the recorder writes up to 64 KiB.
 const MAX_FRAME: u32 = 1 << 20;
 /// Default priority of a task (`DEFAULT_PRIO`).
@@ -41,6 +47,7 @@ pub(crate) struct CwrReader<R> {
     /// Time of the last event in it.
     time: u64,
     tasks: HashMap<i32, Known>,
+    groups: HashMap<u32, TaskGroup>,
     /// The second of two events that are one in the file.
     second: Option<Event>,
     events: u64,
@@ -58,6 +65,7 @@ impl<R: BufRead> CwrReader<R> {
             next: 0,
             time: 0,
             tasks: HashMap::new(),
+            groups: HashMap::new(),
             second: None,
             events: 0,
             started: false,
@@ -84,8 +92,8 @@ impl<R: BufRead> CwrReader<R> {
     fn header(&mut self) -> Result<(), ReadError> {
         let header: [u8; 16] = self.bytes()?;
         let version = word(&header[8..]);
-        if version != VERSION {
-            return self.error(format!("the recording is of version {version} (allowed: {VERSION})"));
+        if !VERSIONS.contains(&version) {
+            return self.error(format!("the recording is of version {version} (allowed: 1 and 2)"));
         }
         self.started = true;
         Ok(())
@@ -226,7 +234,7 @@ impl<R: BufRead> CwrReader<R> {
         let pid = self.pid()?;
         let Known { comm, tgid, .. } = self.known(pid);
         // these are not of what runs on a CPU
-        let apart = matches!(kind, 9 | 12 | 13);
+        let apart = matches!(kind, 9 | 12..=15);
         let (pid, tgid) = if apart { (-1, None) } else { (pid, tgid) };
         let mut event = Event { at: self.time, cpu, pid, tgid, comm, in_interrupt: None, what: What::Other };
         event.what = match kind {
@@ -269,9 +277,44 @@ impl<R: BufRead> CwrReader<R> {
                 self.tasks.insert(pid, Known { comm, tgid: Some(tgid), prio });
                 What::Other
             }
-            _ => return self.error(format!("an event of kind {kind} (allowed: 1 to 13)")),
+            14 => {
+                let (pid, group) = (self.pid()?, self.group_number()?);
+                What::Grouped { pid, group: (group != 0).then_some(group) }
+            }
+            15 => {
+                self.new_group()?;
+                What::Other
+            }
+            _ => return self.error(format!("an event of kind {kind} (allowed: 1 to 15)")),
         };
         Ok(Some(event))
+    }
+
+    fn group_number(&mut self) -> Result<u32, ReadError> {
+        let number = self.number()?;
+        u32::try_from(number).or_else(|_| self.error(format!("there is no task group {number}")))
+    }
+
+    fn new_group(&mut self) -> Result<(), ReadError> {
+        let (number, weight) = (self.group_number()?, self.number()?);
+        let [quota_us, period_us] = [self.number()?, self.number()?];
+        let length = self.number()? as usize;
+        let path = self.frame.get(self.next..).and_then(|rest| rest.get(..length));
+        let Some(path) = path.filter(|path| path.len() <= MAX_PATH).map(String::from_utf8_lossy) else {
+            return self.error("the path of a task group is too long, or ends after its frame");
+        };
+        let limit = (quota_us, period_us);
+        let group =
+            TaskGroup::checked(path.into_owned(), weight, Some(limit).filter(|limit| *limit != (0, 0)));
+        self.next += length;
+        match group {
+            Ok(group) if self.groups.len() < MAX_GROUPS || self.groups.contains_key(&number) => {
+                self.groups.insert(number, group);
+                Ok(())
+            }
+            Ok(_) => self.error(format!("it has more than {MAX_GROUPS} task groups")),
+            Err(what) => self.error(what),
+        }
     }
 
     /// What a task sleeps on is an event of its own, before the switch.
@@ -332,6 +375,10 @@ impl<R: BufRead> Source for CwrReader<R> {
 
     fn format(&self) -> Option<Format> {
         self.started.then_some(Format::Coreward)
+    }
+
+    fn group(&self, number: u32) -> Option<&TaskGroup> {
+        self.groups.get(&number)
     }
 
     fn refuse(&self, what: String) -> ReadError {

@@ -162,6 +162,13 @@ pub enum What {
         /// The CPUs.
         cpus: CpuSet,
     },
+    /// A task is in a task group, from now on or since before the recording; its children inherit that.
+    Grouped {
+        /// Thread id.
+        pid: i32,
+        /// The group's number in the recording (`Recording::group`); `None` for the root group.
+        group: Option<u32>,
+    },
     /// An interrupt's handler begins (`irq_handler_entry`, `softirq_entry`, `hrtimer_expire_entry`, `timer_expire_entry`).
     HandlerEntry(Handler),
     /// It ends.
@@ -189,6 +196,7 @@ impl What {
             What::Migrate { .. } => "sched_migrate_task",
             What::WaitsOn { .. } => "sleep",
             What::Allowed { .. } => "affinity",
+            What::Grouped { .. } => "task group",
             What::HandlerEntry(_) => "interrupt entry",
             What::HandlerExit => "interrupt exit",
             What::Lost { .. } => "lost",

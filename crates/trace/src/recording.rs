@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
 
+use coreward_workload::TaskGroup;
 use flate2::read::MultiGzDecoder;
 
 use crate::binary::{self, Bytes};
@@ -39,6 +40,10 @@ pub(crate) trait Source {
     fn format(&self) -> Option<Format>;
     /// The first line that was not understood, and how many there were.
     fn unknown(&self) -> Option<(u64, u64)> {
+        None
+    }
+    /// The task group of a number that events have had.
+    fn group(&self, _number: u32) -> Option<&TaskGroup> {
         None
     }
     /// Says what is wrong with the last event.
@@ -190,6 +195,11 @@ impl Recording {
     /// The first line that was not understood, and how many there were.
     pub fn unknown(&self) -> Option<(u64, u64)> {
         self.reader.unknown()
+    }
+
+    /// The task group of a number that events have had, if the recording describes it.
+    pub fn group(&self, number: u32) -> Option<&TaskGroup> {
+        self.reader.group(number)
     }
 
     /// How many events stood after a later one.

@@ -27,6 +27,12 @@ fn named(kind: u8, rest: &[u64], name: &str) -> Vec<u8> {
     bytes
 }
 
+fn group(number: u64, weight: u64, [quota_us, period_us]: [u64; 2], path: &str) -> Vec<u8> {
+    let mut bytes = event(15, 0, 0, 0, &[number, weight, quota_us, period_us, path.len() as u64]);
+    bytes.extend(path.as_bytes());
+    bytes
+}
+
 fn frame(kind: u32, payload: &[u8]) -> Vec<u8> {
     let mut payload = payload.to_vec();
     payload.resize(payload.len().next_multiple_of(8), 0);
@@ -38,7 +44,7 @@ fn frame(kind: u32, payload: &[u8]) -> Vec<u8> {
 
 /// A file with a frame for each list of events.
 fn file(frames: &[Vec<Vec<u8>>]) -> Vec<u8> {
-    let mut bytes = [MAGIC, &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let mut bytes = [MAGIC, &[2, 0, 0, 0, 0, 0, 0, 0]].concat();
     bytes.extend(frame(HOST, b"cpus\t2\n"));
     frames.iter().for_each(|events| bytes.extend(frame(EVENTS, &events.concat())));
     let count: usize = frames.iter().map(Vec::len).sum();
@@ -113,6 +119,24 @@ fn events_are_read() {
 }
 
 #[test]
+fn task_groups_are_described_once() {
+    let events = vec![
+        group(7, 300, [20_000, 100_000], "/a/b"),
+        event(14, 0, 0, 0, &[5, 7]),
+        event(14, 0, 10, 0, &[5, 0]),
+    ];
+    let bytes = file(&[events]);
+    let mut reader = CwrReader::new(&bytes[..]);
+    let mut next = || reader.next_event().unwrap().unwrap().what;
+    assert_eq!(next(), What::Other);
+    assert_eq!(next(), What::Grouped { pid: 5, group: Some(7) });
+    assert_eq!(next(), What::Grouped { pid: 5, group: None });
+    let max = Some((20_000_000, 100_000_000));
+    assert_eq!(reader.group(7), Some(&TaskGroup { name: "/a/b".into(), weight: 300, max }));
+    assert_eq!(reader.group(8), None);
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place() {
     let good = file(&[vec![event(11, 0, 1, 6, &[])]]);
     assert_eq!(read(&good).unwrap().len(), 1);
@@ -128,12 +152,24 @@ fn what_is_wrong_is_said_with_its_place() {
         bytes[at] = byte;
         bytes
     };
-    refused(&changed(8, 2), "version 2 (allowed: 1)");
+    assert_eq!(read(&changed(8, 1)).unwrap().len(), 1);
+    refused(&changed(8, 3), "version 3 (allowed: 1 and 2)");
     refused(&changed(16, 9), "a frame of type 9 (allowed: 1 to 3)");
     refused(&changed(20, 7), "a frame of 7 bytes");
     refused(&changed(33, b'x'), "checksum is wrong");
     let of = |bytes: Vec<u8>| file(&[vec![bytes]]);
-    refused(&of(event(14, 0, 1, 6, &[])), "an event of kind 14 (allowed: 1 to 13)");
+    refused(&of(event(16, 0, 1, 6, &[])), "an event of kind 16 (allowed: 1 to 15)");
+    refused(&of(event(14, 0, 1, 6, &[6, 1 << 32])), "there is no task group 4294967296");
+    let new_group = |weight: u64, max: [u64; 2], path: &str| of(group(7, weight, max, path));
+    refused(&new_group(0, [0, 0], "/a"), "group /a: weight is 0 (allowed: 1 to 10000)");
+    refused(&new_group(100, [0, 0], "a"), "group a: it is no name");
+    refused(&new_group(100, [50_000, 0], "/a"), "group /a: max_us is [50000, 0]");
+    refused(
+        &new_group(100, [0, 0], &format!("/{}", "a".repeat(256))),
+        "the path of a task group is too long",
+    );
+    let cut = group(7, 100, [0, 0], &"/a".repeat(20));
+    refused(&of(cut[..cut.len() - 20].to_vec()), "ends after its frame");
     refused(&of(event(1, 0, 1, 6, &[3, 0, P120])), "a switch of kind 3 (allowed: 0 to 2)");
     refused(&of(event(1, 0, 1, 6, &[1, 0, P120, 10, 0])), "a wait of kind 10 (allowed: 0 to 9)");
     refused(&of(event(2, 0, 1, 6, &[0, 7, 300])), "150 is no priority");
@@ -151,7 +187,7 @@ fn what_is_wrong_is_said_with_its_place() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(payload in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut bytes = [MAGIC, &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let mut bytes = [MAGIC, &[2, 0, 0, 0, 0, 0, 0, 0]].concat();
         let _ = read(&[&bytes[..], &payload].concat());
         bytes.extend(frame(EVENTS, &payload));
         let _ = read(&bytes);

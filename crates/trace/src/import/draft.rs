@@ -44,6 +44,11 @@ pub(super) enum Draft {
     /// It happened without a wakeup.
     Unseen(Unseen),
     Start(usize),
+    /// It may run on other CPUs from then on; `None`: on all.
+    Allow(Option<u32>),
+    Nice(i8),
+    /// It is in another task group from then on; `None`: in the root group.
+    Group(Option<u32>),
     /// It waited for something that is not a task.
     Block {
         since: u64,
@@ -150,6 +155,9 @@ pub(super) fn steps(
                 debt += if process { costs.fork_ns } else { costs.thread_ns };
                 out.steps.push(Step::Start(task));
             }
+            Draft::Allow(set) => out.steps.push(Step::Allow(set)),
+            Draft::Nice(nice) => out.steps.push(Step::Nice(nice)),
+            Draft::Group(group) => out.steps.push(Step::Group(group)),
             Draft::Await { .. } | Draft::Block { .. } | Draft::First { .. } => {
                 // what is still owed cannot come out of the next segment, which has its own
                 out.missing_ns += std::mem::take(&mut debt);

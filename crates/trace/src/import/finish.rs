@@ -5,20 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use coreward_machine::Costs;
 use coreward_workload::recorded::{Figures, Recorded, Step, Task as RecordedTask, class};
 
-use super::answer;
+use super::attributes::Attributes;
 use super::draft::{self, Style};
 use super::report::{Class, LeftOut, Report};
-use super::{DEFAULT_PRIO, Import, ImportError, Seen, State};
+use super::{Import, ImportError, Seen, State};
+use super::{answer, attributes};
 use crate::Recording;
-use crate::event::CpuSet;
 
 /// The first priority of the fair class (`MAX_RT_PRIO`).
 const FAIR_PRIO: i32 = 100;
-
-/// The numbers of a set's CPUs.
-fn cpus(set: &CpuSet) -> Vec<u32> {
-    (0..64 * set.len() as u32).filter(|cpu| set[*cpu as usize / 64] >> (cpu % 64) & 1 == 1).collect()
-}
 
 impl Import {
     /// The workload, and what was found; `recording` is where the events came from.
@@ -41,8 +36,10 @@ impl Import {
             };
             return Err(ImportError::Nothing(left));
         }
-        let tasks = self.recorded_tasks(&numbers);
+        let mut tasks = self.recorded_tasks(&numbers);
+        let (cpu_sets, groups) = attributes::numbered(&mut tasks, &self.sets, recording);
         let classes = self.classes();
+        self.report.groups = groups.iter().map(|group| group.name.clone()).collect();
         self.lacks(recording);
         self.report.format = recording.format().map_or("", crate::Format::name);
         self.report.cpus = self.cpus.len();
@@ -53,7 +50,8 @@ impl Import {
             self.options.machine.as_ref().map(|machine| format!(" ({})", machine.name)).unwrap_or_default();
         let origin = format!("{format}, {duration_s:.3} s on {cpus} CPUs{on}");
         let assumptions = self.report.lacks.iter().chain(&self.report.faults).cloned().collect();
-        Ok((Recorded { origin, assumptions, classes, duration_s: *duration_s, tasks }, self.report))
+        let duration_s = *duration_s;
+        Ok((Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, tasks }, self.report))
     }
 
     /// The numbers of the tasks in the workload; of those that did nothing none.
@@ -110,10 +108,18 @@ impl Import {
             let nth = names.entry(task.comm.to_string()).or_default();
             *nth += 1;
             let name = format!("{}-{}", task.comm, *nth - 1);
-            let nice = task.prio.saturating_sub(DEFAULT_PRIO).clamp(-20, 19) as i8;
-            let cpus = task.allowed.map(|set| cpus(&set)).unwrap_or_default();
+            let Attributes { nice, allowed, group } = task.begins;
+            let cpus = allowed.map(|set| self.sets.cpus(set)).unwrap_or_default();
             let answers = answers[index].and_then(|via| channels.get(&via).copied());
-            tasks.push(RecordedTask { name, process: number, nice, cpus, answers, steps: steps.steps });
+            tasks.push(RecordedTask {
+                name,
+                process: number,
+                nice,
+                cpus,
+                group,
+                answers,
+                steps: steps.steps,
+            });
         }
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
         let answer = |step: &&Step| matches!(step, Step::Answer);
@@ -209,6 +215,12 @@ impl Import {
         let before = imported().filter(|task| !task.new && !task.drafts.is_empty()).count();
         if before > 0 {
             lacks.push(format!("{before} tasks were there before the recording began: they start together"));
+        }
+        if self.report.groups.iter().any(|group| group[1..].contains('/')) {
+            lacks.push(
+                "task groups lie in other ones: each counts as one beside the others, with its own weight"
+                    .into(),
+            );
         }
         let mut faults = Vec::new();
         let (gaps, lost) = self.lost;

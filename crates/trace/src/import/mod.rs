@@ -5,6 +5,7 @@
 //! the workload after as much work as it had done. An interrupt is a cause that comes after a time, or at a time.
 
 mod answer;
+mod attributes;
 mod cause;
 mod channel;
 mod cpu;
@@ -18,6 +19,7 @@ use coreward_machine::Machine;
 use coreward_workload::recorded::{MAX_STEPS, MAX_TASKS, Watch};
 
 use crate::event::{Channel, Comm, CpuSet, Event, Leaving, Task, What};
+use attributes::{Attributes, Numbers};
 pub use cause::{Cause, Causes};
 use channel::{Channels, Via};
 use cpu::{Cpus, Current};
@@ -118,8 +120,9 @@ struct Seen {
     woken_awake: Option<Cause>,
     /// What it is about to sleep on, or sleeps on.
     waits_on: Option<Channel>,
-    /// The CPUs that it may run on, if they are not all.
-    allowed: Option<CpuSet>,
+    /// What it has when it first runs, and what it has now.
+    begins: Attributes,
+    now: Attributes,
     cpu_ns: u64,
     queued_ns: u64,
     blocked_ns: u64,
@@ -135,6 +138,8 @@ pub struct Import {
     /// The present task of each thread id.
     by_pid: HashMap<i32, usize>,
     channels: Channels,
+    /// Those that tasks may be bound to.
+    sets: Numbers<CpuSet>,
     /// When tasks were woken, ran and waited, by their index.
     watch: Watch,
     start: Option<u64>,
@@ -161,6 +166,7 @@ impl Import {
             tasks: Vec::new(),
             by_pid: HashMap::new(),
             channels: Channels::default(),
+            sets: Numbers::default(),
             watch: Watch::default(),
             start: None,
             end: 0,
@@ -243,8 +249,13 @@ impl Import {
             }
             What::Allowed { pid, cpus } => {
                 let index = self.task(&Task { pid, comm: event.comm, prio: DEFAULT_PRIO })?;
-                self.tasks[index].allowed =
-                    (!self.options.any_cpu && !self.everywhere(&cpus)).then_some(cpus);
+                let bound = !self.options.any_cpu && !self.everywhere(&cpus);
+                let allowed = bound.then(|| self.sets.of(cpus));
+                self.becomes(index, event.at, Attributes { allowed, ..self.tasks[index].now });
+            }
+            What::Grouped { pid, group } => {
+                let index = self.task(&Task { pid, comm: event.comm, prio: DEFAULT_PRIO })?;
+                self.becomes(index, event.at, Attributes { group, ..self.tasks[index].now });
             }
             What::Exit { .. } | What::Other | What::Lost { .. } => {}
         }
@@ -319,6 +330,9 @@ impl Import {
             Some(parent) => self.tasks[parent].left_out == Some(RECORDS),
             None => matches!(task.comm.bytes(), b"trace-cmd" | b"perf" | b"coreward-record"),
         };
+        // a child has what its parent has, until an event says otherwise
+        let inherited = parent.map_or_else(Attributes::default, |parent| self.tasks[parent].now);
+        let begins = Attributes { nice: attributes::nice(task.prio), ..inherited };
         self.tasks.push(Seen {
             comm: task.comm,
             tgid: None,
@@ -334,7 +348,8 @@ impl Import {
             wakeup: None,
             woken_awake: None,
             waits_on: None,
-            allowed: parent.and_then(|parent| self.tasks[parent].allowed),
+            begins,
+            now: begins,
             cpu_ns: 0,
             queued_ns: 0,
             blocked_ns: 0,
@@ -404,7 +419,7 @@ impl Import {
         if let Current::Task(index) = left {
             self.watch.leaves(index, leaving != Leaving::Runnable, at);
             self.named(index, prev.comm, at, false);
-            self.tasks[index].prio = prev.prio;
+            self.has_prio(index, prev.prio, at);
             self.tasks[index].state = match leaving {
                 Leaving::Runnable => State::Queued { since: at },
                 Leaving::Blocked => State::Blocked { since: at },
@@ -433,8 +448,8 @@ impl Import {
                 self.interrupts(wakeup, cpu, at, leaving == Leaving::Runnable && prev.pid != 0);
             }
             self.named(index, next.comm, at, false);
+            self.has_prio(index, next.prio, at);
             let task = &mut self.tasks[index];
-            task.prio = next.prio;
             (task.waits_on, task.woken_awake) = (None, None);
             task.state = State::Running;
             task.born.get_or_insert(at);
@@ -443,6 +458,11 @@ impl Import {
         }
         self.cpus.switch(cpu, comes);
         Ok(())
+    }
+
+    fn has_prio(&mut self, index: usize, prio: i32, at: u64) {
+        self.tasks[index].prio = prio;
+        self.becomes(index, at, Attributes { nice: attributes::nice(prio), ..self.tasks[index].now });
     }
 
     /// Notes whether a wakeup interrupted the CPU that the task runs on now: unless that is the waker's, it did if it
@@ -582,7 +602,7 @@ impl Import {
             }
         };
         self.tasks[index].state = State::Queued { since: event.at };
-        self.tasks[index].prio = task.prio;
+        self.has_prio(index, task.prio, event.at);
         Ok(())
     }
 

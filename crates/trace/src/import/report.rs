@@ -41,6 +41,8 @@ pub struct Report {
     pub kernel_s: f64,
     /// What of that was more than segments were long.
     pub kernel_missing_s: f64,
+    /// The task groups that imported tasks were in, other than the root group.
+    pub groups: Vec<String>,
     /// The classes of tasks, by their names without numbers, largest first.
     pub classes: Vec<Class>,
     /// The tasks that are left out, by name, with the reason.

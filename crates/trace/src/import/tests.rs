@@ -500,6 +500,42 @@ fn affinity_is_imported_and_inherited() {
     assert!(free.tasks.iter().all(|task| task.cpus.is_empty()));
 }
 
+#[test]
+fn what_a_task_changes_while_it_runs_is_a_step() {
+    let allowed = |us, pid, cpus| (us, -1, What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] });
+    let grouped = |us, pid, group| (us, -1, What::Grouped { pid, group });
+    let with = |pid, prio| Task { prio, ..task(pid) };
+    let switch = |us, prev: Task, leaving, next: Task| (us, prev.pid, What::Switch { prev, leaving, next });
+    let events = [
+        // it begins with these
+        switch(0, task(2), Leaving::Runnable, with(1, 125)),
+        allowed(0, 1, 1),
+        grouped(0, 1, Some(9)),
+        // it has another nice value, without having slept, and goes to other CPUs and another group when it runs again
+        switch(100, with(1, 110), Leaving::Runnable, task(2)),
+        switch(150, task(2), Leaving::Runnable, with(1, 110)),
+        allowed(150, 1, 2),
+        grouped(150, 1, Some(4)),
+        switch(190, with(1, 110), Leaving::Runnable, task(2)),
+        switch(200, task(2), Leaving::Runnable, with(1, 110)),
+        allowed(200, 1, 3),
+        grouped(200, 1, None),
+        switch(250, with(1, 110), Leaving::Runnable, task(2)),
+    ];
+    let (recorded, report) = import_events(&events);
+    use Step::*;
+    let wanted =
+        [Run(100), Nice(-10), Allow(Some(0)), Group(Some(1)), Run(40), Allow(None), Group(None), Run(50)];
+    let steps: Vec<Step> = steps(&recorded, "t1-0");
+    assert_eq!(steps, wanted);
+    let t = recorded.tasks.iter().find(|task| task.name == "t1-0").unwrap();
+    assert_eq!((t.nice, &t.cpus, t.group), (5, &vec![0], Some(0)));
+    assert_eq!(recorded.cpu_sets, [vec![1]]);
+    assert_eq!(report.groups, ["/group-9", "/group-4"]);
+    let (free, _) = import_events_with(&events, Options { any_cpu: true, ..Options::default() });
+    assert!(free.tasks.iter().flat_map(|task| &task.steps).all(|step| !matches!(step, Allow(_))));
+}
+
 mod any {
     use super::*;
     use crate::event::Handler;
@@ -512,7 +548,7 @@ mod any {
     fn task() -> impl Strategy<Value = Task> {
         (0..6i32, 0..4usize).prop_map(|(pid, name)| {
             let comm = Comm::new([&b"a"[..], b"perf", b"migration/0", b"trace-cmd"][name]);
-            Task { pid, comm, prio: 120 }
+            Task { pid, comm, prio: [120, 99, 139][pid as usize % 3] }
         })
     }
 
@@ -525,6 +561,9 @@ mod any {
             1 => task().prop_map(|task| What::WakeupNew { task }),
             1 => (0..6i32, 0..6i32).prop_map(|(parent, child)| What::Fork { parent, child, comm: Comm::default() }),
             1 => (0..6i32).prop_map(|pid| What::Exec { pid }),
+            1 => (0..6i32, prop::option::of(0..3u32)).prop_map(|(pid, group)| What::Grouped { pid, group }),
+            1 => (0..6i32, 1..4u64)
+                .prop_map(|(pid, cpus)| What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] }),
             1 => Just(What::HandlerEntry(Handler::Timer)),
             1 => Just(What::HandlerExit),
             3 => prop_oneof![(0..3u32).prop_map(Channel::Futex), Just(Channel::Poll), Just(Channel::Time)]

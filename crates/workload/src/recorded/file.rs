@@ -15,7 +15,6 @@
 
 use std::fmt::{self, Write as _};
 use std::marker::PhantomData;
-use std::ops::RangeInclusive;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -35,11 +34,6 @@ const MAX_CPUS: usize = 4096;
 /// Most sets of CPUs, and most task groups.
 const MAX_SETS: usize = 10_000;
 const MAX_GROUPS: usize = 10_000;
-/// Values of `cpu.weight` (CGROUP_WEIGHT_MIN, CGROUP_WEIGHT_MAX).
-const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
-/// Values of `cpu.max` in us (min_cfs_quota_period, max_cfs_quota_period). A quota of more than all CPUs is none.
-const QUOTAS_US: RangeInclusive<u64> = 1_000..=MAX_CPUS as u64 * 1_000_000;
-const PERIODS_US: RangeInclusive<u64> = 1_000..=1_000_000;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -165,22 +159,7 @@ impl FileGroup {
     }
 
     fn group(self) -> Result<TaskGroup, String> {
-        let FileGroup { name, weight, max_us } = self;
-        if !name.starts_with('/') || name == "/" {
-            return Err(format!("group {name}: it is no name (allowed: a path that begins with /)"));
-        }
-        if !WEIGHTS.contains(&weight) {
-            return Err(format!("group {name}: weight is {weight} (allowed: 1 to 10000)"));
-        }
-        let wrong =
-            |(quota, period): &(u64, u64)| !(QUOTAS_US.contains(quota) && PERIODS_US.contains(period));
-        if let Some((quota, period)) = max_us.filter(wrong) {
-            return Err(format!(
-                "group {name}: max_us is [{quota}, {period}] (allowed: a quota of 1000 to {}, a period of 1000 to 1000000)",
-                QUOTAS_US.end()
-            ));
-        }
-        Ok(TaskGroup { name, weight, max: max_us.map(|(quota, period)| (quota * 1000, period * 1000)) })
+        TaskGroup::checked(self.name, self.weight.into(), self.max_us)
     }
 }
 
