@@ -154,6 +154,9 @@ fn summary(out: &mut dyn Write, recorded: &Recorded, report: &Report) -> Result<
             "objects {channels} that tasks sleep on; of {shared} any of several tasks may take what comes"
         )?;
     }
+    if !report.groups.is_empty() {
+        writeln!(out, "groups  {} that tasks were in", report.groups.len())?;
+    }
     if report.answers > 0 {
         writeln!(out, "answers {} that go to whoever made the request that was taken", report.answers)?;
     }
@@ -193,6 +196,7 @@ fn classes(out: &mut dyn Write, report: &Report) -> Result<()> {
         )?;
     }
     writeln!(out)?;
+    report.groups.iter().try_for_each(|group| writeln!(out, "task group {group}"))?;
     for left in &report.left_out {
         writeln!(out, "{:20} {:>6} {:>9.4}  left out: {}", left.name, "", left.cpu_s, left.why)?;
     }
