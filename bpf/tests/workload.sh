@@ -15,6 +15,17 @@ status=0
 "$recorder" --workload -o a.cwr -- sh -c 'echo x | cat; exit 5' > /dev/null 2> messages || status=$?
 [ $status = 5 ] || { echo "workload.sh: status $status"; exit 1; }
 expect ' 0 lost'
+# a task that moves to a task group, with the controller's version 1 or 2
+groups=/sys/fs/cgroup
+[ ! -e $groups/cpu/cpu.shares ] || groups=$groups/cpu
+group=$groups/coreward-test-$$
+if mkdir "$group" 2> /dev/null && { [ -e "$group/cpu.shares" ] || [ -e "$group/cpu.weight" ]; }; then
+	trap 'rmdir "$group"; rm -rf "$directory"' EXIT
+	"$recorder" --workload -o g.cwr -- sh -c "echo 0 > $group/cgroup.procs; sleep 0.1; echo 0 > $groups/cgroup.procs" 2> messages
+	grep -aq "/coreward-test-$$" g.cwr || { echo "workload.sh: the task group is not recorded"; exit 1; }
+	! grep -aq "/coreward-test-" a.cwr || { echo "workload.sh: a group is recorded in which no task was"; exit 1; }
+	rm g.cwr
+fi
 status=0
 "$recorder" --workload --tracepoints --duration 0.2 -o b.cwr 2> messages || status=$?
 [ $status = 0 ] || { echo "workload.sh: status $status"; exit 1; }
