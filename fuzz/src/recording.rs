@@ -3,6 +3,13 @@
 use coreward_trace::Recording;
 use coreward_trace::import::{Import, Options};
 use coreward_workload::recorded::{Form, Recorded};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// What a reader and the import may have allocated at a time beyond the file, in bytes.
+const MOST_MEMORY: usize = 64 << 20;
 
 /// The input with the beginning that its format has, because otherwise it would be taken for another.
 pub fn begun_with(magic: &[u8], bytes: &[u8]) -> Vec<u8> {
@@ -12,34 +19,35 @@ pub fn begun_with(magic: &[u8], bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a recording to its end. Its events are in order, and what they make is a workload that reads back.
+/// Reads a recording to its end, and imports it, in little memory. Its events are in order, and what they make is a
+/// workload that reads back.
 ///
 /// # Panics
 /// That is how a fuzz target reports what it found.
 pub fn imports(bytes: Vec<u8>) {
-    let mut recording = match Recording::of(bytes) {
-        Ok(recording) => recording,
-        Err(error) => return assert!(!error.to_string().trim().is_empty()),
-    };
-    let mut import = Import::new(Options { to_ns: u64::MAX, ..Options::default() });
-    let mut last = 0;
-    loop {
-        match recording.next_event() {
-            Ok(Some(event)) => {
-                assert!(event.at >= last, "{} after {last}", event.at);
-                last = event.at;
-                if import.event(&event).is_err() {
-                    return;
-                }
-            }
-            Ok(None) => break,
-            Err(error) => return assert!(!error.to_string().trim().is_empty()),
-        }
-    }
-    if let Ok((recorded, _)) = import.finish(&recording) {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let recorded = imported(bytes);
+    let most = MEMORY.peak_usage().saturating_sub(before);
+    assert!(most <= MOST_MEMORY, "{most} bytes at a time");
+    if let Some(recorded) = recorded {
         let json = recorded.to_json();
         assert!(Recorded::from_json(&json).is_ok(), "{json}");
     }
+}
+
+/// The workload of a recording; `None` if it was refused, with a message.
+fn imported(bytes: Vec<u8>) -> Option<Recorded> {
+    let refused = |error: coreward_trace::ReadError| assert!(!error.to_string().trim().is_empty());
+    let mut recording = Recording::of(bytes).map_err(refused).ok()?;
+    let mut import = Import::new(Options { to_ns: u64::MAX, ..Options::default() });
+    let mut last = 0;
+    while let Some(event) = recording.next_event().map_err(refused).ok()? {
+        assert!(event.at >= last, "{} after {last}", event.at);
+        last = event.at;
+        import.event(&event).ok()?;
+    }
+    import.finish(&recording).ok().map(|(recorded, _)| recorded)
 }
 
 /// Reads a recorded workload. One that is accepted reads back the same from each form, and a message says what is

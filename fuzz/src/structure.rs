@@ -429,12 +429,8 @@ fn settle(case: &Case, machine: &Machine) -> std::result::Result<Settled, String
 fn simulate(case: &Case, machine: &Machine, workload: &Workload) -> std::result::Result<Verdict, String> {
     assert!(machine.nr_cpus() <= MAX_CPUS);
     let Settled { policy, options, partitions, topology } = settle(case, machine)?;
-    let settings = Settings {
-        policy,
-        seed: case.seed,
-        task_group_depth: case.task_group_depth,
-        limit_ns: LIMIT_NS,
-    };
+    let settings =
+        Settings { policy, seed: case.seed, task_group_depth: case.task_group_depth, limit_ns: LIMIT_NS };
     let mut trace = NoTrace;
     let events: Vec<Change> =
         case.events.iter().map(|event| event.parse()).collect::<std::result::Result<_, _>>()?;
