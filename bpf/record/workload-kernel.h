@@ -35,7 +35,10 @@ struct cgroup___work {
 
 struct cgroup_subsys_state {
 	struct cgroup___work *cgroup;
-	struct cgroup_subsys_state *parent;
+};
+
+struct autogroup {
+	unsigned long id;
 };
 
 struct cfs_bandwidth {
@@ -46,6 +49,8 @@ struct cfs_bandwidth {
 struct task_group {
 	struct cgroup_subsys_state css;
 	unsigned long shares;
+	struct task_group *parent;
+	struct autogroup *autogroup;
 	struct cfs_bandwidth cfs_bandwidth;
 };
 

@@ -236,7 +236,7 @@ bool any_grouped = false;
 static void send_group(const struct task_group *group, u32 pid, u32 id)
 {
 	struct work_group *out = (void *)reserve(sizeof(*out), WORK_GROUP, pid);
-	const struct cgroup_subsys_state *css, *parent;
+	const struct task_group *parent;
 	u32 level;
 
 	if (!out)
@@ -249,14 +249,15 @@ static void send_group(const struct task_group *group, u32 pid, u32 id)
 		out->quota = BPF_CORE_READ(group, cfs_bandwidth.quota);
 		out->period = BPF_CORE_READ(group, cfs_bandwidth.period);
 	}
-	css = &group->css;
+	if (bpf_core_field_exists(group->autogroup))
+		out->autogroup = BPF_CORE_READ(group, autogroup, id);
 	for (level = 0; level < WORK_GROUP_LEVELS; level++) {
-		parent = BPF_CORE_READ(css, parent);
+		parent = BPF_CORE_READ(group, parent);
 		if (!parent)
 			break;
 		bpf_probe_read_kernel_str(out->names[level], WORK_GROUP_NAME,
-					  BPF_CORE_READ(css, cgroup, kn, name));
-		css = parent;
+					  BPF_CORE_READ(group, css.cgroup, kn, name));
+		group = parent;
 	}
 	submit(&out->event);
 }
@@ -271,7 +272,7 @@ static void note_group(const struct task_struct *task)
 	if (task->flags & PF_KTHREAD || !bpf_core_field_exists(work->sched_task_group))
 		return;
 	group = BPF_CORE_READ(work, sched_task_group);
-	if (!root_group && !BPF_CORE_READ(group, css.parent))
+	if (!root_group && !BPF_CORE_READ(group, parent))
 		root_group = (u64)group;
 	if ((u64)group == root_group && !any_grouped)
 		return;

@@ -172,6 +172,10 @@ static void put_group(const struct work_group *group)
 		if (*group->names[level])
 			length += snprintf(path + length, sizeof(path) - length, "/%.*s", WORK_GROUP_NAME - 1,
 					   group->names[level]);
+	if (length >= sizeof(path))
+		length = sizeof(path) - 1;
+	if (!length)
+		length = snprintf(path, sizeof(path), "/autogroup-%llu", (unsigned long long)group->autogroup);
 	event.kind = WORK_NEW_GROUP;
 	put_head(&event);
 	put(event.id);

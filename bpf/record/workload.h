@@ -99,6 +99,7 @@ struct work_group {
 	u64 shares; /* tg->shares: 1024 << 10 for a weight of 100 */
 	u64 quota; /* ns in each period; (u64)-1 for no limit */
 	u64 period; /* ns */
+	u64 autogroup; /* number of the session's group, which has no name; 0 if it is none */
 	char names[WORK_GROUP_LEVELS][WORK_GROUP_NAME];
 };
 

@@ -28,7 +28,7 @@ fn check(workload: &Workload) {
             Op::CondWait { cond, mutex } => {
                 assert!(cond < shared.conds as u32 && mutex < shared.mutexes);
             }
-            Op::SetAffinity { set } => assert!(!cpu_sets[set as usize].is_empty()),
+            Op::SetAffinity { set: Some(set) } => assert!(!cpu_sets[set as usize].is_empty()),
             Op::Barrier { barrier, .. } => assert!(shared.barriers[barrier as usize] > 0),
             _ => {}
         }
