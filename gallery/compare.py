@@ -58,6 +58,7 @@ def on_cpus(name, cpus, directory):
     workload = read(name)
     for task in workload["tasks"]:
         task.pop("cpus", None)
+        task["steps"] = " ".join(step for step in task["steps"].split() if step[0] != "c")
         if cpus == 1:
             task["cpus"] = [0]
     path = pathlib.Path(directory) / f"{name}-on-{cpus}.cww"
