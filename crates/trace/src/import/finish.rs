@@ -12,6 +12,10 @@ use super::{Import, ImportError, Seen, State};
 use super::{answer, attributes};
 use crate::Recording;
 
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// The first priority of the fair class (`MAX_RT_PRIO`).
 const FAIR_PRIO: i32 = 100;
 
@@ -194,8 +198,9 @@ impl Import {
         let imported = || self.tasks.iter().filter(|task| task.left_out.is_none());
         let alone = imported().filter(|task| task.tgid.is_none()).count();
         if alone > 0 {
+            let belong = counted(alone, "task belongs", "tasks belong");
             lacks.push(format!(
-                "it does not say which process {alone} tasks belong to (perf script does with -F pid,tid, ftrace with the \
+                "it does not say which process {belong} to (perf script does with -F pid,tid, ftrace with the \
                  option record-tgid): each is taken for a process"
             ));
         }
@@ -208,13 +213,13 @@ impl Import {
         }
         let real_time = imported().filter(|task| task.prio < FAIR_PRIO).count();
         if real_time > 0 {
-            lacks.push(format!(
-                "{real_time} tasks have a real-time priority, and are taken for fair ones of nice -20"
-            ));
+            let have = counted(real_time, "task has", "tasks have");
+            lacks.push(format!("{have} a real-time priority, which is taken for nice -20"));
         }
         let before = imported().filter(|task| !task.new && !task.drafts.is_empty()).count();
         if before > 0 {
-            lacks.push(format!("{before} tasks were there before the recording began: they start together"));
+            let were = counted(before, "task was", "tasks were");
+            lacks.push(format!("{were} there before the recording began: all such tasks begin together"));
         }
         if self.report.groups.iter().any(|group| group[1..].contains('/')) {
             lacks.push(
