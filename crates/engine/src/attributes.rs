@@ -12,18 +12,13 @@ impl Simulation<'_> {
         let idle = self.tasks[id as usize].policy.flags & TASK_SCHED_IDLE != 0;
         let weight = self.sys.task_weight(nice, idle);
         let before = self.tasks[id as usize].own_weight;
-        self.change_queued(cpu, id, |task| {
-            (task.own_weight, task.policy.weight, task.se.weight) = (weight, weight, weight);
-        });
+        self.change_queued(cpu, id, |task| task.own_weight = weight);
         self.cpus[cpu].need_resched |= weight < before;
     }
 
     /// The current task moves to another task group (`sched_move_task()`); `None` is the workload's own.
     pub(crate) fn move_task(&mut self, cpu: usize, id: u32, group: Option<u32>) {
-        self.change_queued(cpu, id, |task| {
-            task.group = group.map(|group| group as usize + 1);
-            (task.policy.weight, task.se.weight) = (task.own_weight, task.own_weight);
-        });
+        self.change_queued(cpu, id, |task| task.group = group.map(|group| group as usize + 1));
         self.cpus[cpu].need_resched = true;
     }
 
@@ -34,7 +29,12 @@ impl Simulation<'_> {
         self.dequeue_waiting(cpu, id, false);
         self.account_dequeue(cpu, id, false, cpu);
         self.return_cfs_rq_runtime(cpu, id);
-        change(&mut self.tasks[id as usize]);
+        let t = &mut self.tasks[id as usize];
+        change(t);
+        if t.group.is_none() {
+            t.policy.weight = t.own_weight;
+            self.cpus[cpu].fair.rq.reweight_entity(&self.sys, &mut t.se, t.own_weight);
+        }
         self.account_enqueue(cpu, id, cpu);
         self.enqueue_entity(cpu, id, Enqueue::Migration);
         self.set_next_task(cpu, id);

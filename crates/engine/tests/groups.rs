@@ -118,6 +118,26 @@ fn a_task_moves_to_another_group_in_mid_run() {
     close(after_half_a_second(&groups, Op::SetGroup { group: None })[1], 500);
 }
 
+/// A lag grew with each move by what the weight in effect is less than the task's own.
+#[test]
+fn moving_to_and_fro_does_not_starve_others() {
+    let moves = |op: Op| ProgramBuilder::default().until_stopped(|b| b.op(run(MS)).op(op)).build();
+    let stays = Op::SetGroup { group: Some(0) };
+    let programs = vec![
+        program(&[spawn(1), spawn(1), spawn(2), Op::Sleep { ns: 500 * MS }, Op::Stop]),
+        moves(stays),
+        moves(Op::Yield),
+    ];
+    let mut w = workload(0, programs);
+    w.groups = vec![TaskGroup::new("/a")];
+    let moved = Attributes { nice: -20, group: Some(0), ..Attributes::default() };
+    w.attributes = vec![Attributes::default(), moved, Attributes::default()];
+    let run = Setup::free("1c", w).run();
+    assert_eq!(run.outcome.checks.violations, []);
+    let share = group(&run, "/a").cpu_ns as f64 / group(&run, "/").cpu_ns as f64;
+    assert!((share - 0.5).abs() < 0.05, "{share}");
+}
+
 #[test]
 fn a_task_that_moves_to_a_group_without_quota_left_waits_for_its_next_period() {
     let limited = TaskGroup { max: Some((10 * MS, 100 * MS)), ..TaskGroup::new("/b") };
