@@ -19,7 +19,8 @@ const EXCHANGES: usize = 20;
 #[derive(Default)]
 struct Place {
     takers: BTreeSet<usize>,
-    wakers: BTreeSet<usize>,
+    /// Who wakes, and how often.
+    wakers: BTreeMap<usize, usize>,
     /// Wakeups that were waited for, and those of them whose waker was woken by the taker before the next.
     taken: usize,
     answered: usize,
@@ -81,7 +82,7 @@ impl<'a> Places<'a> {
                         let Some(via) = self.of_draft(index, draft) else { continue };
                         let place = all.entry(via).or_default();
                         place.takers.insert(index);
-                        place.wakers.insert(task);
+                        *place.wakers.entry(task).or_default() += 1;
                         place.taken += 1;
                         open.insert(via, task);
                     }
@@ -129,28 +130,36 @@ struct Edits {
 
 impl Relation {
     /// The relation of those that wait at a place and those that wake them there. `None` if a client awaits answers at
-    /// several places, or where others wait, too.
+    /// several places, or where others wait, too; or if more than one wakeup of twenty is by a task that awaits none.
     fn at(
         via: Via,
         all: &BTreeMap<Via, Place>,
         places: &Places<'_>,
         drafts: &[&mut Vec<Draft>],
     ) -> Option<Relation> {
-        let Place { takers: servers, wakers: clients, .. } = &all[&via];
-        let mut replies = BTreeMap::new();
-        for client in clients.difference(servers) {
+        let Place { takers: servers, wakers, taken, .. } = &all[&via];
+        let (mut replies, mut without_answer) = (BTreeMap::new(), 0);
+        for (client, wakeups) in wakers.iter().filter(|(waker, _)| !servers.contains(waker)) {
             let mut places = drafts[*client].iter().filter_map(|draft| match draft {
                 Draft::Await { task, .. } if servers.contains(task) => Some(places.of_draft(*client, draft)),
                 _ => None,
             });
-            let place = places.next()??;
+            let Some(place) = places.next() else {
+                without_answer += wakeups;
+                continue;
+            };
+            let place = place?;
             let alone = all.get(&place).is_some_and(|place| place.takers.len() == 1);
             if !alone || places.any(|other| other != Some(place)) {
                 return None;
             }
             replies.insert(*client, place);
         }
-        (replies.len() > 1).then(|| Relation { requests: via, servers: servers.clone(), replies })
+        (replies.len() > 1 && 20 * without_answer <= *taken).then(|| Relation {
+            requests: via,
+            servers: servers.clone(),
+            replies,
+        })
     }
 
     fn part(&self, index: usize, draft: &Draft, places: &Places<'_>) -> Option<Part> {

@@ -390,7 +390,8 @@ fn an_answer_is_told_from_another_wakeup() {
     let wakes = |us, pid, woken| (us, pid, What::Waking { task: task(woken) });
     let (queue, own) = (Channel::PipeData(1), |pid: i32| Channel::PipeData(pid as u32));
     // clients 10 and 11 ask worker 2 in turn, which answers each; it goes on with `other` for the one that is not asked
-    let recorded = |exchanges: u64, answered: fn(i32) -> i32| {
+    // at the end, task 12 wakes the worker `alone` times, and awaits nothing of it
+    let recorded_with = |exchanges: u64, answered: fn(i32) -> i32, alone: u64| {
         let mut events: Vec<_> = blocks(0, 2, queue, 10).into();
         for (at, client, next) in
             (0..exchanges).map(|i| (1000 * (i + 1), 10 + i as i32 % 2, 11 - i as i32 % 2))
@@ -400,8 +401,15 @@ fn an_answer_is_told_from_another_wakeup() {
             events.push(wakes(at + 300, 2, answered(client)));
             events.extend(blocks(at + 400, 2, queue, next));
         }
+        for at in (0..alone).map(|i| 1000 * (exchanges + 1 + i)) {
+            let preempted = What::Switch { prev: task(10), leaving: Leaving::Runnable, next: task(12) };
+            events.extend([(at, 10, preempted), (at + 10, 12, What::Waking { task: task(2) })]);
+            events.extend(blocks(at + 20, 12, Channel::Time, 2));
+            events.extend(blocks(at + 30, 2, queue, 10));
+        }
         import_events(&events)
     };
+    let recorded = |exchanges, answered| recorded_with(exchanges, answered, 0);
     let (served, report) = recorded(20, |client| client);
     let of = |recorded: &Recorded, name: &str| {
         let task = recorded.tasks.iter().find(|task| task.name == name).unwrap().clone();
@@ -414,6 +422,12 @@ fn an_answer_is_told_from_another_wakeup() {
     assert!(client.contains(&Post(0)) && client.contains(&Take(answers.unwrap())), "{client:?}");
     assert_ne!(of(&served, "t11-0").1, answers);
     assert!(served.workload("served").is_ok());
+    // a few requests that ask for no answer get none
+    for (alone, answers) in [(1, 20), (2, 0)] {
+        let (served, report) = recorded_with(20, |client| client, alone);
+        assert_eq!((report.answers, of(&served, "t12-0").1), (answers, None), "{alone}");
+        assert!(served.workload("served").is_ok());
+    }
     // who wakes the other client answers nobody, and of fewer exchanges one can't tell
     for (exchanges, answered) in [(20, (|client| 21 - client) as fn(i32) -> i32), (19, |client| client)] {
         let (passed, report) = recorded(exchanges, answered);
