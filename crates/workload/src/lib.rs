@@ -6,6 +6,7 @@
 
 mod cyclictest;
 mod encoder;
+mod group;
 mod hackbench;
 mod netperf;
 mod output_options;
@@ -26,12 +27,13 @@ use coreward_input::did_you_mean;
 
 pub use cyclictest::Cyclictest;
 pub use encoder::Encoder;
+pub use group::{DEFAULT_WEIGHT, TaskGroup};
 pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
 pub use perf_bench::{PerfMessaging, PerfPipe};
 pub use program::{
-    Attributes, Channel, ChannelKind, DEFAULT_WEIGHT, Footprint, Limits, Op, Policy, Program, ProgramBuilder,
-    Scale, Shared, TaskGroup, Workload,
+    Attributes, Channel, ChannelKind, Footprint, Limits, Op, Policy, Program, ProgramBuilder, Scale, Shared,
+    Workload,
 };
 pub use role::{Role, TaskNames};
 pub use schbench::{Schbench, SchbenchOld};

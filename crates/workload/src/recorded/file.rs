@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::steps::{MAX_CHANNELS, NICES, There, no_channel, none_such, read_steps, write_steps};
 use super::{Figures, MAX_STEPS, MAX_TASKS, Recorded, Task};
-use crate::program::{DEFAULT_WEIGHT, TaskGroup};
+use crate::{DEFAULT_WEIGHT, TaskGroup};
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 1;

@@ -3,7 +3,8 @@
 use super::json::{Json, Value};
 use super::{Class, Global, PRIVATE_BYTES, Refusal, class, integer, legacy, members, string};
 use crate::Program;
-use crate::program::{Attributes, Op, Policy, ProgramBuilder, Scale, TaskGroup};
+use crate::TaskGroup;
+use crate::program::{Attributes, Op, Policy, ProgramBuilder, Scale};
 use std::collections::BTreeMap;
 
 /// What rt-app itself does at each repetition of a phase: reads the clock and writes a log

@@ -1,5 +1,5 @@
 use super::*;
-use crate::program::TaskGroup;
+use crate::TaskGroup;
 use proptest::prelude::*;
 
 fn read(text: &str) -> Workload {
