@@ -7,7 +7,8 @@
  *
  * A CPU that pulls holds its own runqueue lock, but not the lock of the task's
  * runqueue. The task may therefore have run elsewhere, or gone to sleep, before it is
- * moved. In that case it is not moved, and only a task that was moved is accounted.
+ * moved. In that case it is not moved, and only a task that was moved is accounted. Once it
+ * has moved to another CPU, it may run there and go to sleep before it is accounted.
  */
 #ifndef CW_BALANCE_BPF_H
 #define CW_BALANCE_BPF_H
@@ -59,6 +60,25 @@ CW_GLOBAL bool account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u6
 	return track_enqueue_task(&sys, &t->host.policy, dst, now);
 }
 
+static inline u32 dequeues_of(struct live_task *t)
+{
+	return __sync_fetch_and_add(&t->dequeues, 0);
+}
+
+/*
+ * The task, which had left the queues `dequeues` times when it was taken, has been moved. If
+ * it has left since, it must not be counted. Who leaves raises the number first and then
+ * subtracts itself: either that happens after it was counted here, or the number has changed.
+ */
+static inline void account_pull(struct live_task *t, s32 src, s32 dst, u64 now, u32 dequeues)
+{
+	if (dequeues_of(t) != dequeues)
+		return;
+	account_move(t, src, dst, now);
+	if (dequeues_of(t) != dequeues)
+		account_entity_dequeue(&sys, &t->host.policy);
+}
+
 /* Offers the tasks that wait for env->src_cpu; returns how many moved to env->dst_cpu. */
 static __noinline u32 detach_tasks(s32 this_cpu)
 {
@@ -72,11 +92,12 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 		return 0;
 	bpf_for_each(scx_dsq, p, src, 0) {
 		struct live_task *t = lookup_task(p);
-		u32 step;
+		u32 step, dequeues;
 		bool went;
 
 		if (!t || is_migration_disabled(p))
 			continue;
+		dequeues = dequeues_of(t);
 		if (cache_aware())
 			task_cache_cpu(&t->host.policy, lookup_process(p));
 		if (may_run(&t->se, src))
@@ -101,7 +122,7 @@ static __noinline u32 detach_tasks(s32 this_cpu)
 			continue;
 		}
 		moved++;
-		account_move(t, src, dst, env->now);
+		account_pull(t, src, dst, env->now, dequeues);
 		count_pull(this_cpu, env->idle == CW_NEWLY_IDLE);
 		/* which may be idle, and would not check its queue */
 		if (dst != this_cpu)

@@ -47,6 +47,7 @@ struct live_task {
 	u64 woken_at; /* ns, 0 once it has run */
 	u32 by_interrupt; /* an interrupt woke it, not a task */
 	u64 unaccounted; /* run time that has not been added to its process yet, ns */
+	u32 dequeues; /* how often it has left the queues to sleep, or for good */
 };
 
 struct {
@@ -559,6 +560,8 @@ void BPF_STRUCT_OPS(live_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!t)
 		return;
+	/* before it is subtracted: see account_pull() */
+	__sync_fetch_and_add(&t->dequeues, 1);
 	if (queue_cpu(&t->se) >= 0) {
 		update_entity_lag(&sys, fair_rq(queue_cpu(&t->se)), &t->se.se);
 		queue_leave(&t->se);
