@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make build: builds coreward into target/release.
-# make demo: builds, then simulates a published regression (five minutes on two CPUs).
+# make demo: builds, then simulates a published regression (six minutes on two CPUs).
 # make wheel: builds the Python package into target/wheels.
 # make dist: builds what can be handed on into target/dist: a .deb with completions and manual pages, and the wheel; and tries them, the wheel on a clean Debian 12, and the action of contrib/.
 # make check: runs all tests, including short runs of make parity and make faults.
