@@ -1,9 +1,7 @@
-//! Files of `coreward record --workload`: whatever is read is imported and simulated, or refused with a message.
+//! The events of `coreward record --workload`: whatever is read is imported, or refused with a message.
 #![no_main]
 
-use coreward_fuzz::recording::{begun_with, imports};
+use coreward_fuzz::recording::{imports, recorded};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
-    imports(begun_with(b"cwrecord", bytes));
-});
+fuzz_target!(|events: &[u8]| imports(recorded(events)));

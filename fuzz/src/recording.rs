@@ -19,6 +19,40 @@ pub fn begun_with(magic: &[u8], bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A file of `coreward record --workload` with these events. Its checksums and counts are right, because otherwise nothing
+/// else would be tested.
+///
+/// # Panics
+/// The reader does not say how many events there were.
+pub fn recorded(events: &[u8]) -> Vec<u8> {
+    const EVENTS: u32 = 2;
+    const END: u32 = 3;
+    let frame = |kind: u32, payload: &[u8]| {
+        let mut payload = payload.to_vec();
+        payload.resize(payload.len().next_multiple_of(8), 0);
+        let head = [kind, payload.len() as u32, crc32fast::hash(&payload), 0];
+        head.iter().flat_map(|word| word.to_le_bytes()).chain(payload).collect::<Vec<u8>>()
+    };
+    let file = |count: u64| {
+        let head = [&b"cwrecord"[..], &2u64.to_le_bytes()].concat();
+        let end = [count.to_le_bytes(), [0; 8]].concat();
+        [head, frame(EVENTS, events), frame(END, &end)].concat()
+    };
+    // the message has the number that the end has to say
+    const NONE: u64 = u64::MAX;
+    let Ok(mut recording) = Recording::of(file(NONE)) else { return file(0) };
+    let refused = loop {
+        match recording.next_event() {
+            Ok(Some(_)) => {}
+            Ok(None) => unreachable!("so many events there are not"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    let said = refused.split_once("there were ").and_then(|(_, rest)| rest.split_once(' '));
+    // if something else is wrong, it is so before the end
+    said.map_or_else(|| file(0), |(count, _)| file(count.parse().expect("it is a number")))
+}
+
 /// Reads a recording to its end, and imports it, in little memory. Its events are in order, and what they make is a
 /// workload that reads back.
 ///
