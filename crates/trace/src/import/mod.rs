@@ -249,7 +249,9 @@ impl Import {
             }
             What::Allowed { pid, cpus } => {
                 let index = self.task(&Task { pid, comm: event.comm, prio: DEFAULT_PRIO })?;
-                let bound = !self.options.any_cpu && !self.everywhere(&cpus);
+                // one none of whose CPUs is online may use all (cpuset_cpus_allowed_fallback())
+                let some = cpus.iter().any(|word| *word != 0);
+                let bound = some && !self.options.any_cpu && !self.everywhere(&cpus);
                 let allowed = bound.then(|| self.sets.of(cpus));
                 self.becomes(index, event.at, Attributes { allowed, ..self.tasks[index].now });
             }

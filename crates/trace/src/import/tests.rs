@@ -502,14 +502,16 @@ fn what_an_interrupt_cost_its_sender_is_no_work() {
 fn affinity_is_imported_and_inherited() {
     let allowed = |us, pid, cpus| (us, -1, What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] });
     let fork = |us, parent, child| (us, parent, What::Fork { parent, child, comm: Comm::new(b"t9") });
-    let mut events = vec![allowed(0, 1, 2), allowed(0, 2, 3)];
+    let mut events = vec![allowed(0, 1, 2), allowed(0, 2, 3), allowed(0, 3, 0)];
     events.extend([fork(10, 1, 8), fork(20, 2, 9)]);
     events.extend(blocks(100, 1, Channel::Time, 2));
-    events.extend(blocks(200, 2, Channel::Time, 0));
+    events.extend(blocks(200, 2, Channel::Time, 3));
+    events.extend(blocks(300, 3, Channel::Time, 0));
     let (recorded, _) = import_events(&events);
     let of = |name: &str| recorded.tasks.iter().find(|task| task.name == name).unwrap().cpus.clone();
     assert_eq!([of("t1-0"), of("t9-0")], [vec![1], vec![1]]);
     assert_eq!([of("t2-0").len(), of("t9-1").len()], [0, 0], "all of the machine's are no restriction");
+    assert_eq!(of("t3-0").len(), 0, "none that is online is none, too");
     let (free, _) = import_events_with(&events, Options { any_cpu: true, ..Options::default() });
     assert!(free.tasks.iter().all(|task| task.cpus.is_empty()));
 }
@@ -576,13 +578,11 @@ mod any {
             1 => (0..6i32, 0..6i32).prop_map(|(parent, child)| What::Fork { parent, child, comm: Comm::default() }),
             1 => (0..6i32).prop_map(|pid| What::Exec { pid }),
             1 => (0..6i32, prop::option::of(0..3u32)).prop_map(|(pid, group)| What::Grouped { pid, group }),
-            1 => (0..6i32, 1..4u64)
-                .prop_map(|(pid, cpus)| What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] }),
             1 => Just(What::HandlerEntry(Handler::Timer)),
             1 => Just(What::HandlerExit),
             3 => prop_oneof![(0..3u32).prop_map(Channel::Futex), Just(Channel::Poll), Just(Channel::Time)]
                 .prop_map(|channel| What::WaitsOn { channel }),
-            1 => (0..6i32, 1..4u64).prop_map(|(pid, cpus)| What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] }),
+            2 => (0..6i32, 0..4u64).prop_map(|(pid, cpus)| What::Allowed { pid, cpus: [cpus, 0, 0, 0, 0, 0, 0, 0] }),
             1 => Just(What::Lost { events: 1 }),
         ]
     }
