@@ -97,7 +97,7 @@ fn a_group_begins_with_its_weight_and_its_quota() {
     let stays = Op::SetGroup { group: Some(0) };
     let a = TaskGroup::new("/a");
     // half of two seconds
-    close(after_half_a_second(&[a.clone()], stays)[1], 1_000);
+    close(after_half_a_second(std::slice::from_ref(&a), stays)[1], 1_000);
     close(after_half_a_second(&[TaskGroup { weight: 300, ..a.clone() }], stays)[1], 1_500);
     close(after_half_a_second(&[TaskGroup { weight: 50, ..a.clone() }], stays)[1], 667);
     close(after_half_a_second(&[TaskGroup { max: Some((20 * MS, 100 * MS)), ..a }], stays)[1], 400);
