@@ -172,8 +172,9 @@ impl Line {
 ///
 /// A write takes the line from its owner and invalidates all copies. The first
 /// read after a write fetches it from the writer; both hold the line for the
-/// whole transfer. From then on it is shared: reads find it in their LLC, or fetch
-/// a copy, which occupies its home for the time of a cache lookup.
+/// whole transfer. From then on it is shared: reads find it in their LLC, as soon as
+/// it has arrived there, or fetch a copy, which occupies its home for the time of a
+/// cache lookup.
 pub(crate) struct SharedLine {
     free_at: u64,
     owner: usize,
@@ -185,6 +186,8 @@ pub(crate) struct SharedLine {
     reach_ns: u64,
     cpu_version: Vec<u32>,
     llc_version: Vec<u32>,
+    /// When that version comes to the LLC.
+    llc_ready_at: Vec<u64>,
 }
 
 impl SharedLine {
@@ -198,6 +201,7 @@ impl SharedLine {
             reach_ns: 0,
             cpu_version: vec![0; cpus],
             llc_version: vec![0; llcs],
+            llc_ready_at: vec![0; llcs],
         }
     }
 
@@ -214,13 +218,13 @@ impl SharedLine {
         let transfer = d.transfer(self.owner, cpu);
         self.reach_ns = self.reach_ns.max(transfer);
         if in_llc && self.shared {
-            return d.transfer_ns[Distance::Llc as usize];
+            return self.llc_ready_at[llc].saturating_sub(m.at) + d.transfer_ns[Distance::Llc as usize];
         }
-        if self.shared {
-            return self.take_turn(m, self.lookup_ns) - self.lookup_ns + transfer;
-        }
+        let service = if self.shared { self.lookup_ns } else { transfer };
         self.shared = true;
-        self.take_turn(m, transfer)
+        let wait = self.take_turn(m, service) - service + transfer;
+        self.llc_ready_at[llc] = self.free_at - service + transfer;
+        wait
     }
 
     /// Modifies; returns the ns that the CPU waits.
@@ -232,8 +236,11 @@ impl SharedLine {
         self.shared = false;
         self.reach_ns = 0;
         self.cpu_version[cpu] = self.version;
-        self.llc_version[d.llc(cpu)] = self.version;
-        self.take_turn(m, cost)
+        let llc = d.llc(cpu);
+        self.llc_version[llc] = self.version;
+        let wait = self.take_turn(m, cost);
+        self.llc_ready_at[llc] = self.free_at;
+        wait
     }
 
     fn take_turn(&mut self, m: Moment, service: u64) -> u64 {
@@ -323,6 +330,17 @@ mod tests {
         assert_eq!(line.read(&d, core, at(1010)), 10, "the writer's LLC has it");
         assert_eq!(line.read(&d, sibling, at(1010)), 10);
         assert_eq!(line.write(&d, me, at(5000)), 1000, "copies as far as the other node go");
+    }
+
+    #[test]
+    fn a_read_waits_for_the_copy_that_is_on_its_way_to_its_llc() {
+        let d = distances();
+        let [me, sibling, core, _, far] = neighbours(&d);
+        let mut line = SharedLine::new(16, 4, 5);
+        assert_eq!(line.write(&d, far, at(0)), 1000);
+        assert_eq!(line.read(&d, me, at(10)), 990 + 1000, "after the writer");
+        assert_eq!(line.read(&d, core, at(1500)), 500 + 10, "it comes to the LLC at 2000");
+        assert_eq!(line.read(&d, sibling, at(2100)), 10, "and is there");
     }
 
     #[test]
