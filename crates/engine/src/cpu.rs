@@ -36,6 +36,8 @@ pub(crate) struct Cpu {
     /// The task that it switches away from, and when that task will have left it (on_cpu).
     pub(crate) leaving: Option<u32>,
     pub(crate) left_at: u64,
+    /// While it is idle: the process whose address space it keeps.
+    pub(crate) lazy_mm: Option<u32>,
     /// The CPU that the last task went to which could not stay here.
     pub(crate) distributed: usize,
     pub(crate) need_resched: bool,
@@ -76,6 +78,7 @@ impl Cpu {
             wakelist: Vec::new(),
             leaving: None,
             left_at: 0,
+            lazy_mm: None,
             distributed: 0,
             need_resched: false,
             nohz_kicked: false,

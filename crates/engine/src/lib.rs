@@ -30,6 +30,7 @@ mod fair;
 mod group;
 mod idle;
 mod intervals;
+mod lazy_tlb;
 mod ledger;
 mod load;
 mod process;

@@ -112,6 +112,7 @@ impl Simulation<'_> {
         self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
         self.switch_from(cpu, prev);
         self.unlock_rq(cpu, cpu);
+        self.mmdrop_lazy_tlb(cpu);
         self.refill_caches(cpu, next);
         self.hrtick_start(cpu);
         let start_ns = std::mem::take(&mut self.tasks[next as usize].start_ns);
@@ -204,6 +205,7 @@ impl Simulation<'_> {
         if let Some(prev) = prev {
             self.put_prev_task(cpu, prev);
             self.count_switch(cpu, Some(prev), None);
+            self.mmgrab_lazy_tlb(cpu, prev);
             self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
         }
         self.switch_from(cpu, prev);

@@ -10,6 +10,7 @@ use crate::counters::{Counters, Thread, ThreadLatencies};
 use crate::cpu::{Activity, Cpu};
 use crate::group::{GroupUse, Groups};
 use crate::intervals::{Interval, Intervals};
+use crate::lazy_tlb::MmCounts;
 use crate::ledger::cpu_time;
 use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
@@ -154,6 +155,7 @@ pub struct Simulation<'a> {
     pub(crate) tasks: Vec<Task<'a>>,
     /// None unless the policy asks what they prefer.
     pub(crate) processes: Option<Box<Processes>>,
+    pub(crate) mm_counts: MmCounts,
     pub(crate) intervals: Intervals,
     pub(crate) skip: Skip,
     pub(crate) watch: Watch,
@@ -252,6 +254,7 @@ impl<'a> Simulation<'a> {
             cpus,
             tasks: Vec::new(),
             processes: Processes::new(&sys, machine),
+            mm_counts: MmCounts::default(),
             intervals: Intervals::none(sys.code()),
             skip: Skip::nothing(),
             watch: Watch::new(nr_cpus),
@@ -674,6 +677,9 @@ impl<'a> Simulation<'a> {
             base,
         );
         self.tasks.push(task);
+        if process == id {
+            self.mm_counts.add(process);
+        }
         self.allow(id, mask);
         self.sched_cache_fork(id);
         self.nr_live += 1;

@@ -84,6 +84,21 @@ fn only_threads_share_the_reference_count_of_a_file() {
 }
 
 #[test]
+fn threads_that_go_idle_share_the_reference_count_of_their_address_space() {
+    let mm_count = |options: &str, transfer_ns| {
+        let setup = Setup::free("4c", hackbench(&format!("-g 1 -f 2 -l 500 --pipe {options}")));
+        setup.cost("transfer_llc_ns", transfer_ns).run().outcome.cpu_time.ns(Part::MmCount)
+    };
+    let (near, far) = (mm_count("-T", 20), mm_count("-T", 60));
+    assert!(near > 0 && far > 2 * near, "{near} and {far} ns");
+    // a process finds its own count where it ran before, unless it has moved
+    let processes = mm_count("-P", 60);
+    assert!(processes > 0 && processes < far / 2, "{processes} and {far} ns");
+    let busy = Setup::free("1c", yielders_without_marks(3, 20)).run().outcome.cpu_time;
+    assert_eq!(busy.ns(Part::MmCount), 0, "switches between tasks take no reference");
+}
+
+#[test]
 fn a_switch_takes_what_it_costs() {
     let run = Setup::free("1c", yielders_without_marks(3, 20)).cost("context_switch_ns", 700).run();
     let switches = run.switches().count() as u64;

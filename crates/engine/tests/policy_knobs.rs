@@ -230,7 +230,7 @@ fn tunable_case(name: &str) -> Option<(Setup, i64)> {
 
 /// A run differs for one of a few seeds: a knob that only matters in a tie may not show in one run.
 fn differ(a: &Setup, b: &Setup) -> bool {
-    (1..=4).any(|seed| {
+    (1..=8).any(|seed| {
         let behaviour = |s: &Setup| s.clone().seed(seed).run().behaviour();
         behaviour(a) != behaviour(b)
     })

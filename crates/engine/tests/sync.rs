@@ -342,7 +342,7 @@ fn a_nice_task_gets_its_share() {
 #[test]
 fn a_footprint_of_its_own_is_refilled() {
     let refill = |bytes| {
-        let mut w = support::restless(4, 50_000, 50_000, 200);
+        let mut w = support::restless(9, 50_000, 50_000, 200);
         w.attributes =
             vec![Attributes { private_bytes: Some(bytes), ..Attributes::default() }; w.programs.len()];
         Setup::new("1n2l2c1t", w).run().outcome.metrics.get(Metric::refill_time_s).unwrap()

@@ -45,6 +45,7 @@ parts! {
     TgLoadAvg tg_load_avg: "the contended cache line of the task group's load average";
     Queue queue: "enqueue, dequeue and the choice of the next task";
     Switch switch: "context switches";
+    MmCount mm_count: "the reference counts of the address spaces that idle CPUs keep, and waiting for their lines";
     Create create: "what new tasks do before their own code begins";
     Refill refill: "caches that are filled again after a switch or a migration";
     Balance balance: "load balancing of all kinds";
