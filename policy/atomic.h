@@ -12,6 +12,8 @@
 #define cw_add(ptr, n) __sync_fetch_and_add(ptr, n)
 /* Puts a value in the place of another. */
 #define cw_xchg(ptr, value) __sync_lock_test_and_set(ptr, value)
+/* Puts a value in the place of `old`, if that is what is there. */
+#define cw_cmpxchg(ptr, old, value) __sync_val_compare_and_swap(ptr, old, value)
 #else
 #define cw_add(ptr, n)                              \
 	__extension__({                             \
@@ -23,6 +25,13 @@
 	__extension__({                             \
 		__typeof__(*(ptr)) before = *(ptr); \
 		*(ptr) = (value);                   \
+		before;                             \
+	})
+#define cw_cmpxchg(ptr, old, value)                 \
+	__extension__({                             \
+		__typeof__(*(ptr)) before = *(ptr); \
+		if (before == (old))                \
+			*(ptr) = (value);           \
 		before;                             \
 	})
 #endif

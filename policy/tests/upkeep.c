@@ -51,6 +51,19 @@ static void sleep_now(int i, s32 cpu, u64 now)
 	set_next_task_idle(&sys, cpu, now);
 }
 
+/* Two CPUs are about to count the same task; each has found that it is not counted. */
+static void test_a_task_is_counted_once(void)
+{
+	begin();
+	account_entity_enqueue(&sys, &task[0], 0);
+	account_entity_enqueue(&sys, &task[0], 0);
+	account_entity_enqueue(&sys, &task[0], 1);
+	CHECK(sys.cpu[0].nr_running == 1 && sys.cpu[1].nr_running == 0);
+	account_entity_dequeue(&sys, &task[0]);
+	for (int i = 0; i < 2; i++)
+		CHECK(!sys.cpu[i].nr_running && !sys.cpu[i].cfs_nr_running && !sys.cpu[i].load_weight);
+}
+
 /* A task wakes, runs for 32 periods and sleeps for 32. */
 static void test_one_task(void)
 {
@@ -298,6 +311,7 @@ static void test_clock(void)
 
 int main(void)
 {
+	test_a_task_is_counted_once();
 	test_one_task();
 	test_two_tasks();
 	test_queued_moves();

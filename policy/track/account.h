@@ -4,8 +4,9 @@
  * with SCHED_CACHE the last-level caches that they prefer.
  *
  * A task subtracts exactly what it added (struct cw_queued), whatever has happened to it
- * since. The first CPU that gets to it subtracts it: on a running kernel, a CPU that pulls
- * tasks does so without the lock of their queue.
+ * since. The first CPU that gets to it adds it, and the first one subtracts it: on a
+ * running kernel, a CPU that moves a task to another one's queue does so without the lock
+ * of that queue, and the task may run there, or be moved on, before it is counted.
  */
 #ifndef CW_ACCOUNT_H
 #define CW_ACCOUNT_H
@@ -82,7 +83,8 @@ static inline void account_entity_enqueue(struct cw_sys *sys, struct cw_task *p,
 	q->weight = p->weight;
 	q->util_est = !delayed && sched_feat(sys, CW_FEAT_UTIL_EST) ? task_util_est_raw(p) : 0;
 	q->sched_idle = !!(p->flags & CW_TASK_SCHED_IDLE);
-	q->cpu = cpu;
+	if (cw_cmpxchg(&q->cpu, -1, cpu) >= 0)
+		return;
 	cw_add(&rq->load_weight, q->weight);
 	cw_add(&rq->cfs_nr_running, 1);
 	if (delayed)
