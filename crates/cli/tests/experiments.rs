@@ -43,6 +43,8 @@ fn five_runs_show_a_large_effect() {
         "cpu_migrations",
         "--headline",
         "runtime_s",
+        "--seed",
+        "2",
     ];
     let report = stdout(&[&compare[..], &["--runs", "5"]].concat());
     assert!(report.contains("\nWAKEUP_BIAS_PREV: cpu_migrations "), "{report}");
