@@ -7,11 +7,11 @@
 //! The machine determines the costs ([`coreward_machine::Costs`]). `docs/model.md`
 //! says what is modelled, and how.
 //!
-//! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop,
-//! `exec` what tasks do, `shared` and `sync` the objects by which they wait for each other,
-//! `wakeup`, `schedule`, `tick`, `idle` and `balance` the scheduler's paths, `load`
-//! its averages, `checks` the invariants of every run, `event` and `change` hotplug, cpusets and cgroups in mid-run, `group` and `bandwidth` the latter's weights and quotas, `fair` and `timeline` its queues, whose discipline is the policy's,
-//! `channel`, `cache` and `contention` the physics.
+//! Where things are: [`mod@queue`] the event queue, `sim` the state and the loop, `exec` what tasks do, `shared` and
+//! `sync` the objects by which they wait for each other, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
+//! scheduler's paths, `load` its averages, `checks` the invariants of every run, `event` and `change` hotplug, cpusets
+//! and cgroups in mid-run, `group` and `bandwidth` the latter's weights and quotas, `fair` and `timeline` its queues,
+//! whose discipline is the policy's, `channel`, `cache`, `contention` and `lazy_tlb` the physics.
 
 mod affinity;
 mod attributes;
