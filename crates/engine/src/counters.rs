@@ -417,7 +417,8 @@ impl Counters {
                 part(Part::ChannelLines)
                     + part(Part::FileLines)
                     + part(Part::FutexLines)
-                    + part(Part::TaskLines),
+                    + part(Part::TaskLines)
+                    + part(Part::MmCount),
             ),
             (Metric::lock_wait_s, part(Part::RqLock)),
             (Metric::channel_wait_s, part(Part::ChannelLock)),
