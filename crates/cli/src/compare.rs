@@ -42,7 +42,8 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         let mut comparisons: Vec<_> =
             comparisons.map(|comparison| comparison.with_record(record.clone())).collect();
         if let Some(points) = args.intervals {
-            uncertainty::add(&mut comparisons, prepared, points, &pool)?;
+            let headline = |comparison: &Comparison| comparison.headline.clone();
+            uncertainty::add(&mut comparisons, headline, prepared, points, &pool)?;
         }
         rows(prepared, &comparisons, &mut tables)?;
         let ablations = prepared.ablate(&comparisons, &pool)?;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use coreward_input::printable;
-use coreward_metrics::Fidelity;
 use coreward_metrics::fidelity::{Ran, Record, render};
+use coreward_metrics::{Comparison, Fidelity};
 use rayon::ThreadPool;
 use serde_json::json;
 
@@ -20,6 +20,7 @@ use crate::prepared::{self, Overrides, Prepared};
 use crate::scale;
 use crate::standing;
 use crate::state::State;
+use crate::uncertainty;
 
 /// The family of experiments that name none.
 const NO_FAMILY: &str = "other";
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let pool = prepared::pool(args.jobs)?;
     let state = State::open("fidelity", args.state.as_deref())?;
     // one after the other, which frees the machines of each before the next is run
-    let ran = experiments.into_iter().map(|experiment| run_one(&experiment, &pool, &state));
+    let ran = experiments.into_iter().map(|experiment| run_one(&experiment, args.intervals, &pool, &state));
     let fidelity = Fidelity::new(ran.collect::<Result<_>>()?, notes(args));
     if let Some(mut file) = record {
         let revision = args.revision.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
@@ -86,6 +87,7 @@ fn key(args: &cli::Fidelity, file: &Path, prepared: &Prepared) -> Result<String>
         "hosts": prepared.hosts.iter().map(address::of_host).collect::<Result<Vec<_>>>()?,
         "runs": args.runs,
         "scale": args.scale.map(scale::text),
+        "intervals": args.intervals,
         "ablations": args.ablations,
     })))
 }
@@ -93,6 +95,7 @@ fn key(args: &cli::Fidelity, file: &Path, prepared: &Prepared) -> Result<String>
 /// Runs an experiment, and says on standard error how long that took; or finds it in the state.
 fn run_one(
     Published { prepared, key }: &Published,
+    intervals: Option<u32>,
     pool: &ThreadPool,
     state: &State<Ran>,
 ) -> Result<(String, Ran)> {
@@ -102,7 +105,10 @@ fn run_one(
     if let Some(ran) = state.get(key) {
         return Ok((family, ran.clone()));
     }
-    let comparisons = prepared.compare(pool, &Effort::default())?;
+    let mut comparisons = prepared.compare(pool, &Effort::default())?;
+    if let Some(points) = intervals {
+        uncertainty::add(&mut comparisons, Comparison::published_metrics, prepared, points, pool)?;
+    }
     let ran = Ran::new(&comparisons, prepared.ablate(&comparisons, pool)?);
     state.keep(key, &ran)?;
     eprintln!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! `coreward compare --intervals`: the changes over the bounds of the machine's costs.
+//! `--intervals`: the changes over the bounds of the machine's costs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -51,9 +51,10 @@ impl Space {
     }
 }
 
-/// The comparisons with what their headline changes are over the bounds of the costs.
+/// Adds to comparisons what the changes of `metrics` are over the bounds of the costs.
 pub(crate) fn add(
     comparisons: &mut [Comparison],
+    metrics: impl Fn(&Comparison) -> Vec<Metric>,
     prepared: &Prepared,
     points: u32,
     pool: &ThreadPool,
@@ -69,7 +70,7 @@ pub(crate) fn add(
         })
         .collect();
     for (comparison, runs) in comparisons.iter_mut().zip(prepared.run_points(&hosts, pool)?) {
-        let headline = comparison.headline.clone();
+        let metrics = metrics(comparison);
         for (i, variant) in comparison.variants.iter_mut().enumerate() {
             let change = |metric: Metric| {
                 let of = |sides: &Vec<Metrics>| {
@@ -78,7 +79,7 @@ pub(crate) fn add(
                 let changes: Vec<_> = runs.iter().map(of).collect();
                 Some((metric, Uncertainty::of(&of_costs, &changes)?))
             };
-            variant.uncertainty = headline.iter().copied().filter_map(change).collect::<BTreeMap<_, _>>();
+            variant.uncertainty = metrics.iter().copied().filter_map(change).collect::<BTreeMap<_, _>>();
         }
         let varied = space.bounds.len();
         comparison.notes.push(format!(

@@ -162,6 +162,33 @@ fn the_page_is_the_same_whatever_the_jobs() {
 }
 
 #[test]
+fn intervals_show_what_a_change_hangs_on() {
+    let dir = directory("fidelity_intervals");
+    fs::write(dir.join("tiny.toml"), EXPERIMENT).unwrap();
+    let rows = |options: &[&str]| {
+        let report = report(&dir, options);
+        let rows = report["families"][0]["rows"].as_array().unwrap().clone();
+        let count = |name: &str| report["overall"][name].as_u64().unwrap();
+        (rows, [count("with_interval"), count("covered")])
+    };
+    let (without, counts) = rows(&[]);
+    assert!(without.iter().all(|row| row.get("interval_pct").is_none()) && counts == [0, 0]);
+    let (with, counts) = rows(&["--intervals=10"]);
+    // T-1 is of the variant that is slow whatever the other costs are, T-4 of one that is the baseline
+    let ends = |i: usize| [0, 1].map(|end| with[i]["interval_pct"][end].as_f64().unwrap());
+    assert!(ends(0)[0] < ends(0)[1] && ends(0)[1] < -100.0, "{:?}", ends(0));
+    assert_eq!(ends(3), [0.0, 0.0]);
+    assert!(with[8].get("interval_pct").is_none(), "the largest of many runs");
+    assert_eq!(counts, [5, 0], "of no row is the published change in it");
+    let same = |row: &Value| {
+        let mut row = row.clone();
+        row.as_object_mut().unwrap().remove("interval_pct");
+        row
+    };
+    assert_eq!(with.iter().map(same).collect::<Vec<_>>(), without);
+}
+
+#[test]
 fn a_killed_command_continues_with_what_is_finished() {
     let dir = directory("fidelity_state");
     let (first, second) = (dir.join("first.toml"), dir.join("second.toml"));

@@ -176,6 +176,11 @@ impl Comparison {
         self.published.iter().map(|published| self.beside(published)).collect()
     }
 
+    /// The metrics of the published results, of those that the simulator has.
+    pub fn published_metrics(&self) -> Vec<Metric> {
+        self.published.iter().filter_map(|published| Metric::from_name(&published.metric)).collect()
+    }
+
     /// The variant that a published result is about.
     fn variant_of(&self, published: &Published) -> Option<&Variant> {
         match &published.variant {
@@ -187,8 +192,9 @@ impl Comparison {
     fn beside<'a>(&'a self, published: &'a Published) -> PublishedBesideSimulated<'a> {
         let metric = Metric::from_name(&published.metric);
         let of = |metrics: &'a BTreeMap<Metric, Summary>| metrics.get(&metric?);
+        let variant = self.variant_of(published);
         let baseline = of(&self.baseline.metrics);
-        let patched = self.variant_of(published).and_then(|variant| of(&variant.side.metrics));
+        let patched = variant.and_then(|variant| of(&variant.side.metrics));
         let sides = baseline.zip(patched);
         let delta_pct = sides.and_then(|(baseline, patched)| {
             let value = |summary: &Summary| summary.statistic(published.statistic);
@@ -202,6 +208,9 @@ impl Comparison {
             delta_pct,
             spread_pct: sides.and_then(|(a, b)| Some(a.coeff_var_pct()?.max(b.coeff_var_pct()?))),
             points: delta_pct.zip(published.delta_pct).map(|(simulated, published)| simulated - published),
+            uncertainty: variant
+                .filter(|_| published.statistic.is_of_one_run())
+                .and_then(|variant| variant.uncertainty.get(&metric?)),
         }
     }
 }

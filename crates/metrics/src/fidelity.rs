@@ -88,6 +88,10 @@ pub struct Row {
     pub simulated_pct: Option<f64>,
     /// Spread of the simulated runs, as published ones are given.
     pub simulated_spread_pct: Option<f64>,
+    /// The ends of the simulated change's 80 % interval over the bounds of the costs, see [`crate::uncertainty`]. `None`
+    /// if that was not asked for, or if the statistic is one of many runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_pct: Option<[f64; 2]>,
     /// What the row says.
     pub verdict: RowVerdict,
 }
@@ -108,6 +112,7 @@ impl Row {
             spread_published: published.spread_pct.is_some(),
             simulated_pct: beside.delta_pct,
             simulated_spread_pct: beside.spread_pct,
+            interval_pct: beside.uncertainty.map(|it| [it.low_pct, it.high_pct]),
             verdict: RowVerdict::NotSimulated,
         };
         Row { verdict: if beside.metric.is_some() { row.judge() } else { row.verdict }, ..row }
@@ -146,6 +151,12 @@ impl Row {
             .is_some_and(|(delta, spread)| delta.abs() > EFFECT_SPREADS * spread)
     }
 
+    /// Whether the published change is in the interval of the simulated one; `None` without an interval.
+    fn is_covered(&self) -> Option<bool> {
+        let [low, high] = self.interval_pct?;
+        Some((low..=high).contains(&self.published_pct?))
+    }
+
     /// Distance of the simulated change from the published one, in percentage points.
     fn error(&self) -> Option<f64> {
         Some((self.simulated_pct? - self.published_pct?).abs())
@@ -171,6 +182,12 @@ pub struct Score {
     pub null_ok: usize,
     /// The median distance over the null rows.
     pub null_median_error: Option<f64>,
+    /// Rows among those compared whose simulated change has an interval.
+    #[serde(default)]
+    pub with_interval: usize,
+    /// Those whose published change is in it.
+    #[serde(default)]
+    pub covered: usize,
     /// Rows whose metric is not simulated or that print no change.
     pub not_compared: usize,
 }
@@ -191,6 +208,8 @@ impl Score {
             null: nulls.clone().count(),
             null_ok: nulls.clone().filter(|row| row.verdict == RowVerdict::NullOk).count(),
             null_median_error: median(nulls.filter_map(Row::error)),
+            with_interval: compared.clone().filter_map(Row::is_covered).count(),
+            covered: compared.filter_map(Row::is_covered).filter(|covered| *covered).count(),
             not_compared: rows.filter(|row| !row.is_compared()).count(),
         }
     }
@@ -273,6 +292,7 @@ mod tests {
     use crate::compare::Runs;
     use crate::published::Published;
     use crate::registry::Metric;
+    use crate::uncertainty::Uncertainty;
 
     /// Runs of 99, 100 and 101 times `base` and `patched` events per second: a coefficient of variation of 1 %.
     fn comparison(base: f64, patched: f64, published: Vec<Published>) -> Comparison {
@@ -362,6 +382,7 @@ mod tests {
         ];
         let score = fidelity(comparison(100.0, 105.0, rows)).overall;
         assert_eq!((score.compared, score.scored, score.right, score.right_and_clear), (7, 4, 2, 2));
+        assert_eq!((score.with_interval, score.covered), (0, 0), "none was asked for");
         assert_eq!((score.null, score.null_ok, score.not_compared), (3, 1, 1));
         assert!((score.median_error.unwrap() - 5.0).abs() < 1e-9);
         assert!((score.null_median_error.unwrap() - 5.0).abs() < 1e-9);
@@ -382,5 +403,19 @@ mod tests {
         let families: Vec<_> = fidelity.families.iter().map(|f| (f.name.as_str(), f.rows.len())).collect();
         assert_eq!(families, [("a", 1), ("b", 2)]);
         assert_eq!(fidelity.overall.compared, 3);
+    }
+
+    #[test]
+    fn published_changes_are_covered_by_intervals_of_what_one_run_has() {
+        let rows = [4.9, 5.0, 9.0, 9.1].map(|delta_pct| published(delta_pct, Some(1.0)));
+        let spread = Published { statistic: Statistic::Std, ..published(7.0, Some(1.0)) };
+        let mut comparison = comparison(100.0, 105.0, rows.into_iter().chain([spread]).collect());
+        let interval = Uncertainty { points: 64, low_pct: 5.0, high_pct: 9.0, movers: vec![] };
+        comparison.variants[0].uncertainty = [(Metric::events_per_s, interval)].into();
+        let fidelity = fidelity(comparison);
+        assert_eq!((fidelity.overall.with_interval, fidelity.overall.covered), (4, 2));
+        let intervals = fidelity.families[0].rows.iter().map(|row| row.interval_pct);
+        let interval = Some([5.0, 9.0]);
+        assert!(intervals.eq([interval, interval, interval, interval, None]));
     }
 }

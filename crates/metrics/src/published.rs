@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::{Better, Metric};
 use crate::stats::{self, Statistic, Summary};
+use crate::uncertainty::Uncertainty;
 
 /// A published result that an experiment is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +64,9 @@ pub struct PublishedBesideSimulated<'a> {
     pub spread_pct: Option<f64>,
     /// Simulated less published change, in percentage points.
     pub points: Option<f64>,
+    /// What the change is over the bounds of the costs. `None` if that was not asked for, or if the statistic is one of
+    /// many runs.
+    pub uncertainty: Option<&'a Uncertainty>,
 }
 
 impl Published {

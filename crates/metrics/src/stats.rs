@@ -66,6 +66,11 @@ impl Statistic {
         }
     }
 
+    /// Whether a single run has it as well as many do: spreads and extremes are of many.
+    pub fn is_of_one_run(self) -> bool {
+        matches!(self, Statistic::Mean | Statistic::P50)
+    }
+
     /// Which direction of this statistic of a metric is better: less spread is, whatever the metric.
     pub fn better(self, metric: Better) -> Better {
         if self == Statistic::Std { Better::Lower } else { metric }

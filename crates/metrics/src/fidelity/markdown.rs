@@ -11,23 +11,38 @@ use crate::stats::Statistic;
 pub fn render(fidelity: &Fidelity) -> String {
     let mut out = String::from("# Published and simulated changes\n\n");
     out.push_str("`coreward fidelity` wrote this page (`make fidelity`); changes by hand are lost.\n\n");
-    out.push_str(&how_to_read());
+    let intervals = fidelity.overall.with_interval > 0;
+    out.push_str(&how_to_read(intervals));
     for note in &fidelity.notes {
         _ = writeln!(out, "\n{note}");
     }
     out.push_str("\n## Summary\n\n");
-    out.push_str(&summary(fidelity));
+    out.push_str(&summary(fidelity, intervals));
     for family in &fidelity.families {
-        _ = write!(out, "\n## {}\n\n{}", escape(&family.name), rows(&family.rows));
+        _ = write!(out, "\n## {}\n\n{}", escape(&family.name), rows(&family.rows, intervals));
     }
     out.push_str(&ablations(&fidelity.families));
     out
 }
 
-fn how_to_read() -> String {
+/// The last column of the rows, of a page that has intervals.
+const INTERVAL: &str = "80 % interval";
+/// Likewise of the families.
+const COVERED: &str = "covered";
+
+fn how_to_read(intervals: bool) -> String {
     let twice = EFFECT_SPREADS;
     let unknown = ROW_SPREAD_UNKNOWN;
     let beyond = twice * unknown;
+    let interval = match intervals {
+        true => {
+            "\
+- The 80 % interval is what the simulated change is in four of five points of the bounds of the machine's costs, with a run \
+of each side at each. A published change that is in it is *covered*. A spread or an extreme of many runs has no interval.
+"
+        }
+        false => "",
+    };
     format!(
         "\
 Each row is a figure that somebody published about a change of the scheduler, beside the same figure simulated.
@@ -44,14 +59,14 @@ right sign.
 - Any other row says that nothing changed: a *null* row. It is ok if the simulated change is within {twice} times the larger \
 of the published and the simulated spread.
 - The error is the distance of the simulated change from the published one in percentage points.
-- *No figure* means that the simulation has no such value, or 0 before the change; it counts as not right. Metrics that are \
+{interval}- *No figure* means that the simulation has no such value, or 0 before the change; it counts as not right. Metrics that are \
 not simulated are listed and not counted.
 - Patches are published with the rows that favour them; rows of independent testers also show losses.
 "
     )
 }
 
-fn summary(fidelity: &Fidelity) -> String {
+fn summary(fidelity: &Fidelity, intervals: bool) -> String {
     let header = [
         "family",
         "rows compared",
@@ -64,14 +79,16 @@ fn summary(fidelity: &Fidelity) -> String {
         "median error of null rows",
         "not compared",
     ];
-    let families = fidelity.families.iter().map(|family| score(&escape(&family.name), &family.score));
-    let all = families.chain(std::iter::once(score("**all**", &fidelity.overall)));
-    table(1, &header.map(String::from), &all.collect::<Vec<_>>())
+    let header = header.into_iter().chain(intervals.then_some(COVERED)).map(String::from);
+    let line = |name: &str, score: &Score| score_cells(name, score, intervals);
+    let families = fidelity.families.iter().map(|family| line(&escape(&family.name), &family.score));
+    let all = families.chain(std::iter::once(line("**all**", &fidelity.overall)));
+    table(1, &header.collect::<Vec<_>>(), &all.collect::<Vec<_>>())
 }
 
-fn score(name: &str, score: &Score) -> Vec<String> {
+fn score_cells(name: &str, score: &Score, intervals: bool) -> Vec<String> {
     let error = |error: Option<f64>| error.map_or("-".into(), |error| format!("{error:.1}"));
-    vec![
+    let mut cells = vec![
         name.to_owned(),
         score.compared.to_string(),
         score.scored.to_string(),
@@ -82,7 +99,9 @@ fn score(name: &str, score: &Score) -> Vec<String> {
         share(score.null_ok, score.null),
         error(score.null_median_error),
         score.not_compared.to_string(),
-    ]
+    ];
+    cells.extend(intervals.then(|| share(score.covered, score.with_interval)));
+    cells
 }
 
 /// A number of rows and its share of all of them, rounded down: 100 % is all.
@@ -93,12 +112,14 @@ fn share(part: usize, all: usize) -> String {
     }
 }
 
-fn rows(rows: &[Row]) -> String {
+fn rows(rows: &[Row], intervals: bool) -> String {
     let header = ["row", "experiment", "metric", "verdict", "published", "spread", "simulated"];
-    table(4, &header.map(String::from), &rows.iter().map(row).collect::<Vec<_>>())
+    let header = header.into_iter().chain(intervals.then_some(INTERVAL)).map(String::from);
+    let cells = rows.iter().map(|row| row_cells(row, intervals));
+    table(4, &header.collect::<Vec<_>>(), &cells.collect::<Vec<_>>())
 }
 
-fn row(row: &Row) -> Vec<String> {
+fn row_cells(row: &Row, intervals: bool) -> Vec<String> {
     let mut experiment = escape(&row.experiment);
     for part in [&row.case, &row.variant].into_iter().flatten() {
         _ = write!(experiment, ": {}", escape(part));
@@ -107,7 +128,8 @@ fn row(row: &Row) -> Vec<String> {
         Statistic::Mean => String::new(),
         statistic => format!(" {}", statistic.name()),
     };
-    vec![
+    let interval = || row.interval_pct.map_or("-".into(), |[low, high]| format!("{low:+.1} to {high:+.1}"));
+    let mut cells = vec![
         row.id.as_deref().map_or("-".into(), escape),
         experiment,
         format!("{}{statistic}", escape(&row.metric)),
@@ -115,7 +137,9 @@ fn row(row: &Row) -> Vec<String> {
         delta(row.published_pct, None),
         format!("{:.1}{}", row.spread_pct, if row.spread_published { "" } else { "\\*" }),
         delta(row.simulated_pct, row.simulated_spread_pct),
-    ]
+    ];
+    cells.extend(intervals.then(interval));
+    cells
 }
 
 /// The tables of the ablations, nothing if there are none.
@@ -140,10 +164,13 @@ fn ablations(families: &[Family]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::{COVERED, INTERVAL};
     use crate::ablation::Ablated;
     use crate::compare::{example, golden};
     use crate::fidelity::{Fidelity, Ran, render};
     use crate::published::Published;
+    use crate::registry::Metric;
+    use crate::uncertainty::Uncertainty;
 
     #[test]
     fn golden_page() {
@@ -164,12 +191,16 @@ mod tests {
             row("S-6", "wakeups", None, None),
             Published { variant: Some("no-op".into()), ..row("S-7", "runtime_s", Some(1.0), Some(0.6)) },
         ];
+        let interval = Uncertainty { points: 64, low_pct: 30.0, high_pct: 45.0, movers: vec![] };
+        comparison.variants[0].uncertainty = [(Metric::runtime_s, interval)].into();
         let ablated = Ablated::new(&example(), [("no line transfers", &example())]);
         let bias = ("bias_prev".into(), Ran::new(&[comparison], vec![ablated]));
         let mut other = example().of_case(Some("2 groups".into()));
         other.published.truncate(1);
         let other = ("another".into(), Ran::new(&[other], vec![]));
-        let fidelity = Fidelity::new(vec![bias, other], vec!["A note.".into()]);
+        let fidelity = Fidelity::new(vec![bias, other.clone()], vec!["A note.".into()]);
         golden("fidelity.md", &render(&fidelity));
+        let without = render(&Fidelity::new(vec![other], vec![]));
+        assert!(!without.contains(INTERVAL) && !without.contains(COVERED), "none was asked for");
     }
 }

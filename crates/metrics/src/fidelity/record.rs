@@ -125,9 +125,13 @@ impl Standing {
         };
         let since = if *current { "" } else { "; the model has changed since" };
         let error = score.median_error.map_or("unknown".into(), |error| format!("{error:.1} points"));
+        let covered = match score.with_interval {
+            0 => String::new(),
+            rows => format!("; of {rows} published figures {} are in the 80 % interval", score.covered),
+        };
         format!(
             "{family}: of {} published changes the sign is right in {} ({}), the median error is {error}; null results \
-             reproduced: {} of {} (docs/fidelity.md, revision {revision}{since})",
+             reproduced: {} of {}{covered} (docs/fidelity.md, revision {revision}{since})",
             score.scored,
             score.right,
             (score.right * 100)
@@ -154,6 +158,8 @@ mod tests {
             null: 3,
             null_ok: 1,
             null_median_error: Some(13.0),
+            with_interval: 20,
+            covered: 9,
             not_compared: 3,
         };
         let families = [("bias_prev".to_owned(), score.clone())].into();
@@ -168,7 +174,7 @@ mod tests {
         assert_eq!(
             text("bias_prev", "m"),
             "bias_prev: of 25 published changes the sign is right in 21 (84 %), the median error is 33.0 points; null \
-             results reproduced: 1 of 3 (docs/fidelity.md, revision abc)"
+             results reproduced: 1 of 3; of 20 published figures 9 are in the 80 % interval (docs/fidelity.md, revision abc)"
         );
         assert!(
             text("bias_prev", "n")
