@@ -35,7 +35,7 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let pool = prepared::pool(args.jobs)?;
     let state = State::open("fidelity", args.state.as_deref())?;
     // one after the other, which frees the machines of each before the next is run
-    let ran = experiments.into_iter().map(|experiment| run_one(&experiment, args.intervals, &pool, &state));
+    let ran = experiments.into_iter().map(|experiment| run_one(&experiment, &pool, &state));
     let fidelity = Fidelity::new(ran.collect::<Result<_>>()?, notes(args));
     if let Some(mut file) = record {
         let revision = args.revision.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
@@ -54,6 +54,8 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
 /// An experiment with published figures.
 struct Published {
     prepared: Prepared,
+    /// Of its intervals, if it gets any.
+    points: Option<u32>,
     /// Everything that decides what it comes to ([`mod@address`]).
     key: String,
 }
@@ -67,8 +69,9 @@ fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Published>> {
         let experiment = Experiment::load(path)?;
         if !experiment.published.is_empty() {
             let prepared = Prepared::new(experiment, &overrides, args.ablations)?;
-            let key = key(args, path, &prepared)?;
-            experiments.push(Published { prepared, key });
+            let points = args.intervals.and_then(|given| given.or(prepared.experiment.points));
+            let key = key(args, path, points, &prepared)?;
+            experiments.push(Published { prepared, points, key });
         }
     }
     if experiments.is_empty() {
@@ -78,7 +81,7 @@ fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Published>> {
     Ok(experiments)
 }
 
-fn key(args: &cli::Fidelity, file: &Path, prepared: &Prepared) -> Result<String> {
+fn key(args: &cli::Fidelity, file: &Path, points: Option<u32>, prepared: &Prepared) -> Result<String> {
     let inputs = prepared.inputs();
     let inputs = inputs.iter().filter(|path| path.is_file()).map(|path| address::of_file(path));
     Ok(address::of(&json!({
@@ -87,15 +90,14 @@ fn key(args: &cli::Fidelity, file: &Path, prepared: &Prepared) -> Result<String>
         "hosts": prepared.hosts.iter().map(address::of_host).collect::<Result<Vec<_>>>()?,
         "runs": args.runs,
         "scale": args.scale.map(scale::text),
-        "intervals": args.intervals,
+        "points": points,
         "ablations": args.ablations,
     })))
 }
 
 /// Runs an experiment, and says on standard error how long that took; or finds it in the state.
 fn run_one(
-    Published { prepared, key }: &Published,
-    intervals: Option<u32>,
+    Published { prepared, points, key }: &Published,
     pool: &ThreadPool,
     state: &State<Ran>,
 ) -> Result<(String, Ran)> {
@@ -106,7 +108,7 @@ fn run_one(
         return Ok((family, ran.clone()));
     }
     let mut comparisons = prepared.compare(pool, &Effort::default())?;
-    if let Some(points) = intervals {
+    if let Some(points) = *points {
         uncertainty::add(&mut comparisons, Comparison::published_metrics, prepared, points, pool)?;
     }
     let ran = Ran::new(&comparisons, prepared.ablate(&comparisons, pool)?);

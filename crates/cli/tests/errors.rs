@@ -188,6 +188,7 @@ fn experiments() {
         ("runs = 2", "time_limit = 0", "4: time_limit: time_limit is 0, allowed are 1 to 1000000".to_owned()),
         ("runs = 2", "runs = -1", "4: runs: runs is -1, allowed are 1 to 1000".to_owned()),
         ("runs = 2", "skip_steady = 50", "4: skip_steady: it is 50, allowed are 0.1 to 20".into()),
+        ("runs = 2", "points = 9", "4: points: it is 9, allowed are 10 to 4096".into()),
         ("runs = 2", "skip_steady = nan", "4: skip_steady: it is NaN, allowed are 0.1 to 20".into()),
         ("runs = 2", "relax_domain_level = 7", format!(" a: {relax}")),
         (

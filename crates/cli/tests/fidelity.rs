@@ -173,7 +173,11 @@ fn intervals_show_what_a_change_hangs_on() {
     };
     let (without, counts) = rows(&[]);
     assert!(without.iter().all(|row| row.get("interval_pct").is_none()) && counts == [0, 0]);
+    assert_eq!(rows(&["--intervals"]), (without.clone(), counts), "the experiment names no points");
     let (with, counts) = rows(&["--intervals=10"]);
+    let file = dir.join("tiny.toml");
+    fs::write(&file, EXPERIMENT.replace("runs = 2", "runs = 2\npoints = 10")).unwrap();
+    assert_eq!(rows(&["--intervals"]), (with.clone(), counts), "now it does");
     // T-1 is of the variant that is slow whatever the other costs are, T-4 of one that is the baseline
     let ends = |i: usize| [0, 1].map(|end| with[i]["interval_pct"][end].as_f64().unwrap());
     assert!(ends(0)[0] < ends(0)[1] && ends(0)[1] < -100.0, "{:?}", ends(0));

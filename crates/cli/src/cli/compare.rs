@@ -228,11 +228,11 @@ pub(crate) struct Fidelity {
           value_parser = within(1u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: Option<u32>,
     /// Also vary all costs of the machines together, within their bounds, and show beside each row the 80 % interval of its
-    /// change. N is the number of points, 10 to 4096, with a run of each side [default: no; without a number, 64]
+    /// change. N is the number of points, 10 to 4096, with a run of each side [default: no; without a number, as in the
+    /// experiment, and none where it names no points]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
-          default_missing_value = uncertainty::POINTS,
           value_parser = within(uncertainty::ALLOWED))]
-    pub(crate) intervals: Option<u32>,
+    pub(crate) intervals: Option<Option<u32>>,
     /// Run shorter benchmarks: this fraction of their loops or of their time, 0.000001 to 1 [default: 1]
     #[arg(long, value_name = "X", value_parser = scale::parse)]
     pub(crate) scale: Option<Scale>,

@@ -74,6 +74,7 @@ impl Experiment {
             task_group_depth: Settings::LOGIN_SESSION_DEPTH,
             time_limit_s: TIME_LIMIT_S,
             skip_steady_pct: None,
+            points: None,
             events: Vec::new(),
             headline: Vec::new(),
             baseline,

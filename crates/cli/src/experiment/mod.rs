@@ -47,6 +47,8 @@ pub struct Experiment {
     pub(crate) time_limit_s: u64,
     /// The steady middle of a run is skipped once its rates are known to this many per cent.
     pub(crate) skip_steady_pct: Option<f64>,
+    /// Points at which the costs are varied for the intervals of published figures.
+    pub(crate) points: Option<u32>,
     pub(crate) events: Vec<Change>,
     pub(crate) headline: Vec<Metric>,
     pub(crate) baseline: Side,

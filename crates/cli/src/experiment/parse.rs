@@ -45,6 +45,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
     let time_limit_s =
         source.number("time_limit", raw.time_limit.as_ref(), MAX_TIME_LIMIT_S, TIME_LIMIT_S)?;
     let skip_steady_pct = source.skip_steady(raw.skip_steady.as_ref())?;
+    let points = source.points(raw.points.as_ref())?;
     let event = |event: &Spanned<String>| {
         event.get_ref().parse().map_err(|what: String| source.at(event, "events", &what))
     };
@@ -62,6 +63,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         task_group_depth,
         time_limit_s,
         skip_steady_pct,
+        points,
         events,
         headline: raw.headline,
         baseline,

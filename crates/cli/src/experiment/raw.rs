@@ -43,6 +43,10 @@ pub(super) struct RawExperiment {
     #[serde(default)]
     #[schemars(schema_with = "schema::runs")]
     pub(super) runs: Option<Spanned<i64>>,
+    /// Points at which coreward fidelity --intervals varies the costs; default: no interval.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::points")]
+    pub(super) points: Option<Spanned<u32>>,
     /// Seed of the first run of each side; default: 1.
     pub(super) seed: Option<u64>,
     /// cpuset.sched_relax_domain_level on all sides; default: no request.

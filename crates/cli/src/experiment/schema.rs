@@ -11,6 +11,7 @@ use super::MAX_RUNS;
 use super::parse::MAX_PARTS;
 use super::raw::RawExperiment;
 use crate::setup::{MAX_TIME_LIMIT_S, SKIP_STEADY_PCT};
+use crate::uncertainty;
 
 /// The schema.
 pub(crate) fn schema() -> Schema {
@@ -63,6 +64,10 @@ pub(super) fn costs(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn runs(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 1, "maximum": MAX_RUNS})
+}
+
+pub(super) fn points(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": uncertainty::ALLOWED.start(), "maximum": uncertainty::ALLOWED.end()})
 }
 
 pub(super) fn skip_steady(_: &mut SchemaGenerator) -> Schema {

@@ -1,13 +1,15 @@
 //! The text of an experiment file, for messages that name the line, and the values that are allowed in it.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
 
 use coreward_engine::Settings;
 use toml::Spanned;
 
 use super::{ExperimentError, Named};
 use crate::setup::SKIP_STEADY_PCT;
+use crate::uncertainty;
 
 /// The text that is read.
 pub(super) struct Source<'a> {
@@ -45,15 +47,28 @@ impl Source<'_> {
         Named { place: format!("{}: {field}", self.place(Some(text.span()))), text: text.into_inner() }
     }
 
+    /// Points of the space that the costs' bounds span.
+    pub(super) fn points(&self, raw: Option<&Spanned<u32>>) -> Result<Option<u32>, ExperimentError> {
+        self.within("points", raw, &uncertainty::ALLOWED)
+    }
+
     /// How well rates have to be known before a run skips its steady middle, in per cent.
     pub(super) fn skip_steady(&self, raw: Option<&Spanned<f64>>) -> Result<Option<f64>, ExperimentError> {
-        let wrong = |raw: &&Spanned<f64>| !SKIP_STEADY_PCT.contains(raw.get_ref());
-        match raw.filter(wrong) {
+        self.within("skip_steady", raw, &SKIP_STEADY_PCT)
+    }
+
+    fn within<T: Copy + PartialOrd + Display>(
+        &self,
+        field: &str,
+        raw: Option<&Spanned<T>>,
+        allowed: &RangeInclusive<T>,
+    ) -> Result<Option<T>, ExperimentError> {
+        match raw.filter(|raw| !allowed.contains(raw.get_ref())) {
             None => Ok(raw.map(|raw| *raw.get_ref())),
             Some(wrong) => {
-                let (least, most) = (SKIP_STEADY_PCT.start(), SKIP_STEADY_PCT.end());
+                let (least, most) = (allowed.start(), allowed.end());
                 let what = format!("it is {}, allowed are {least} to {most}", wrong.get_ref());
-                Err(self.at(wrong, "skip_steady", &what))
+                Err(self.at(wrong, field, &what))
             }
         }
     }
