@@ -20,8 +20,16 @@ pub(crate) const ALLOWED: RangeInclusive<u32> = 10..=4096;
 
 /// Costs that a machine knows within bounds.
 pub(crate) struct Space {
-    bounds: Vec<(&'static CostField, u64, u64)>,
+    bounds: Vec<Bounds>,
     machine: Machine,
+}
+
+struct Bounds {
+    field: &'static CostField,
+    low: u64,
+    high: u64,
+    /// Of the sequence: the cost's place among all costs, so that a point is the same of all machines.
+    dimension: u32,
 }
 
 impl Space {
@@ -29,11 +37,11 @@ impl Space {
     pub(crate) fn new(machine: &Machine, sides: &[Host]) -> Space {
         let given =
             |name: &str| sides.iter().all(|side| side.policy.costs.iter().any(|(set, _)| set == name));
-        let bounds = Costs::FIELDS.iter().map(|field| {
+        let bounds = (0..).zip(Costs::FIELDS).map(|(dimension, field)| {
             let (low, high) = machine.cost_bounds(field);
-            (field, low, high)
+            Bounds { field, low, high, dimension }
         });
-        let bounds = bounds.filter(|(field, low, high)| low < high && !given(field.name)).collect();
+        let bounds = bounds.filter(|it| it.low < it.high && !given(it.field.name)).collect();
         Space { bounds, machine: machine.clone() }
     }
 
@@ -41,8 +49,8 @@ impl Space {
     /// cost is as likely in each equal factor between its bounds.
     fn costs(&self, point: u32) -> Costs {
         let mut costs = self.machine.costs.clone();
-        for (dimension, (field, low, high)) in (0..).zip(&self.bounds) {
-            let at = f64::from(sobol_burley::sample(point, dimension, 0));
+        for Bounds { field, low, high, dimension } in &self.bounds {
+            let at = f64::from(sobol_burley::sample(point, *dimension, 0));
             let (least, most) = ((*low as f64).max(0.5), *high as f64 + 0.5);
             let value = (least * (most / least).powf(at)) as u64;
             costs.set(field.name, value.clamp(*low, *high)).expect("bounds are in the range of the cost");
@@ -65,7 +73,7 @@ pub(crate) fn add(
     let of_costs: Vec<(&str, Vec<f64>)> = space
         .bounds
         .iter()
-        .map(|(field, ..)| {
+        .map(|Bounds { field, .. }| {
             (field.name, costs.iter().map(|c| c.get(field.name).unwrap_or(0) as f64).collect())
         })
         .collect();
@@ -104,7 +112,7 @@ mod tests {
         let machine = Machine::from_toml_str("m.toml", text).unwrap();
         let side = Host::new(machine.clone(), Policy::new(Profile::DEFAULT)).unwrap();
         let space = Space::new(&machine, &[side]);
-        assert!(space.bounds.iter().all(|(field, ..)| field.name != "pipe_op_ns"), "it has one value");
+        assert!(space.bounds.iter().all(|it| it.field.name != "pipe_op_ns"), "it has one value");
         let all: Vec<Costs> = (0..256).map(|point| space.costs(point)).collect();
         assert!(all.iter().all(|costs| costs.wakeup_ns <= 900 && costs.pipe_op_ns == 100));
         let ends = (all.iter().map(|c| c.wakeup_ns).min(), all.iter().map(|c| c.wakeup_ns).max());

@@ -183,10 +183,11 @@ fn intervals_show_what_a_change_hangs_on() {
     assert!(ends(0)[0] < ends(0)[1] && ends(0)[1] < -100.0, "{:?}", ends(0));
     assert_eq!(ends(3), [0.0, 0.0]);
     assert!(with[8].get("interval_pct").is_none(), "the largest of many runs");
+    assert_eq!(with[0]["at_points_pct"].as_array().unwrap().len(), 10);
     assert_eq!(counts, [5, 0], "of no row is the published change in it");
     let same = |row: &Value| {
         let mut row = row.clone();
-        row.as_object_mut().unwrap().remove("interval_pct");
+        row.as_object_mut().unwrap().retain(|key, _| key != "interval_pct" && key != "at_points_pct");
         row
     };
     assert_eq!(with.iter().map(same).collect::<Vec<_>>(), without);

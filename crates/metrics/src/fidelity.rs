@@ -3,6 +3,7 @@
 //! A published row is an *effect* if its change is beyond twice its spread, and is scored by its sign. Otherwise it is a
 //! *null* row: it says that nothing changed, and a simulation has to say the same.
 
+mod fit;
 mod markdown;
 mod record;
 
@@ -15,6 +16,7 @@ use crate::compare::Comparison;
 use crate::published::PublishedBesideSimulated;
 use crate::stats::{Statistic, Summary};
 
+pub use fit::{FamilyFit, Fit};
 pub use markdown::render;
 pub use record::{Hits, Record, Standing, benchmark};
 
@@ -92,6 +94,9 @@ pub struct Row {
     /// if that was not asked for, or if the statistic is one of many runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_pct: Option<[f64; 2]>,
+    /// The simulated changes at the points of the interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_points_pct: Vec<Option<f64>>,
     /// What the row says.
     pub verdict: RowVerdict,
 }
@@ -113,6 +118,7 @@ impl Row {
             simulated_pct: beside.delta_pct,
             simulated_spread_pct: beside.spread_pct,
             interval_pct: beside.uncertainty.map(|it| [it.low_pct, it.high_pct]),
+            at_points_pct: beside.uncertainty.map(|it| it.changes.clone()).unwrap_or_default(),
             verdict: RowVerdict::NotSimulated,
         };
         Row { verdict: if beside.metric.is_some() { row.judge() } else { row.verdict }, ..row }
@@ -262,6 +268,9 @@ pub struct Fidelity {
     pub overall: Score,
     /// In the order of their names.
     pub families: Vec<Family>,
+    /// What costs that are fitted to them would be worth. `None` if fewer than three families have intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
 }
 
 impl Fidelity {
@@ -280,7 +289,9 @@ impl Fidelity {
             rows,
             ablations,
         });
-        Fidelity { notes, overall, families: families.collect() }
+        let families: Vec<Family> = families.collect();
+        let fit = Fit::of(&families);
+        Fidelity { notes, overall, families, fit }
     }
 }
 
@@ -410,7 +421,7 @@ mod tests {
         let rows = [4.9, 5.0, 9.0, 9.1].map(|delta_pct| published(delta_pct, Some(1.0)));
         let spread = Published { statistic: Statistic::Std, ..published(7.0, Some(1.0)) };
         let mut comparison = comparison(100.0, 105.0, rows.into_iter().chain([spread]).collect());
-        let interval = Uncertainty { points: 64, low_pct: 5.0, high_pct: 9.0, movers: vec![] };
+        let interval = Uncertainty { low_pct: 5.0, high_pct: 9.0, ..Uncertainty::default() };
         comparison.variants[0].uncertainty = [(Metric::events_per_s, interval)].into();
         let fidelity = fidelity(comparison);
         assert_eq!((fidelity.overall.with_interval, fidelity.overall.covered), (4, 2));

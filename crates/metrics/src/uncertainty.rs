@@ -20,7 +20,7 @@ const LOW_PERCENT: f64 = 10.0;
 const HIGH_PERCENT: f64 = 90.0;
 
 /// What the change of a metric is over the bounds of the costs. Changes are in percent, and + is better.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Uncertainty {
     /// Points with a change.
     pub points: usize,
@@ -30,6 +30,9 @@ pub struct Uncertainty {
     pub high_pct: f64,
     /// The costs that move the change more than chance would, the most important one first; at most three.
     pub movers: Vec<Mover>,
+    /// The changes at all points, `None` where there is none.
+    #[serde(skip)]
+    pub changes: Vec<Option<f64>>,
 }
 
 /// A cost that moves a change.
@@ -70,6 +73,7 @@ impl Uncertainty {
             low_pct: percentile(&present, LOW_PERCENT)?,
             high_pct: percentile(&present, HIGH_PERCENT)?,
             movers,
+            changes: changes.to_vec(),
         })
     }
 
@@ -80,7 +84,7 @@ impl Uncertainty {
 
     /// A sentence about the change of a metric.
     pub fn text(&self, metric: &str) -> String {
-        let Uncertainty { points, low_pct, high_pct, movers } = self;
+        let Uncertainty { points, low_pct, high_pct, movers, .. } = self;
         if *low_pct == 0.0 && *high_pct == 0.0 {
             return format!("{metric}: no change, wherever the costs are in their bounds ({points} points)");
         }
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_sign_is_sure_if_the_whole_interval_has_it() {
-        let of = |low_pct, high_pct| Uncertainty { points: 9, low_pct, high_pct, movers: Vec::new() };
+        let of = |low_pct, high_pct| Uncertainty { points: 9, low_pct, high_pct, ..Uncertainty::default() };
         assert!(
             of(0.1, 3.0).sign_is_sure() && of(-3.0, -0.1).sign_is_sure() && !of(-0.1, 3.0).sign_is_sure()
         );

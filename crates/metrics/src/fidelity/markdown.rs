@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{EFFECT_SPREADS, Family, Fidelity, ROW_SPREAD_UNKNOWN, Row, Score};
+use super::{EFFECT_SPREADS, Family, FamilyFit, Fidelity, Fit, ROW_SPREAD_UNKNOWN, Row, Score};
 use crate::ablation::{self, delta};
 use crate::markdown::{escape, table};
 use crate::stats::Statistic;
@@ -21,6 +21,7 @@ pub fn render(fidelity: &Fidelity) -> String {
     for family in &fidelity.families {
         _ = write!(out, "\n## {}\n\n{}", escape(&family.name), rows(&family.rows, intervals));
     }
+    out.push_str(&fidelity.fit.as_ref().map(fit).unwrap_or_default());
     out.push_str(&ablations(&fidelity.families));
     out
 }
@@ -142,6 +143,29 @@ fn row_cells(row: &Row, intervals: bool) -> Vec<String> {
     cells
 }
 
+/// What fitted costs would be worth.
+fn fit(fit: &Fit) -> String {
+    let Fit { points, best, families } = fit;
+    let text = format!(
+        "
+## Fitted costs
+
+The costs of this page are not fitted to it. This table says what a fit would be worth. Each of {points} points is one set \
+of costs within their bounds, at the same place in them on all machines. *Fitted* is the point with the smallest mean over \
+the families of their median error: point {best}. *Left out* is the error of a family at the point that is fitted to the \
+other families alone. A fit is worth something for other changes only if *left out* is below *as it is*. The rows are those \
+with an interval, and at a point there is one run of each side.
+
+"
+    );
+    let header = ["family", "rows", "as it is", "fitted", "left out"].map(String::from);
+    let row = |family: &FamilyFit| {
+        let errors = [family.as_is, family.fitted, family.left_out].map(|error| format!("{error:.1}"));
+        [escape(&family.name), family.rows.to_string()].into_iter().chain(errors).collect()
+    };
+    text + &table(1, &header, &families.iter().map(row).collect::<Vec<_>>())
+}
+
 /// The tables of the ablations, nothing if there are none.
 fn ablations(families: &[Family]) -> String {
     let mut out = String::new();
@@ -164,6 +188,8 @@ fn ablations(families: &[Family]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{COVERED, INTERVAL};
     use crate::ablation::Ablated;
     use crate::compare::{example, golden};
@@ -191,16 +217,23 @@ mod tests {
             row("S-6", "wakeups", None, None),
             Published { variant: Some("no-op".into()), ..row("S-7", "runtime_s", Some(1.0), Some(0.6)) },
         ];
-        let interval = Uncertainty { points: 64, low_pct: 30.0, high_pct: 45.0, movers: vec![] };
-        comparison.variants[0].uncertainty = [(Metric::runtime_s, interval)].into();
+        comparison.variants[0].uncertainty = uncertainty(30.0, 45.0);
         let ablated = Ablated::new(&example(), [("no line transfers", &example())]);
         let bias = ("bias_prev".into(), Ran::new(&[comparison], vec![ablated]));
         let mut other = example().of_case(Some("2 groups".into()));
         other.published.truncate(1);
-        let other = ("another".into(), Ran::new(&[other], vec![]));
-        let fidelity = Fidelity::new(vec![bias, other.clone()], vec!["A note.".into()]);
-        golden("fidelity.md", &render(&fidelity));
-        let without = render(&Fidelity::new(vec![other], vec![]));
-        assert!(!without.contains(INTERVAL) && !without.contains(COVERED), "none was asked for");
+        let without = Ran::new(std::slice::from_ref(&other), vec![]);
+        other.variants[0].uncertainty = uncertainty(38.0, 41.0);
+        let others = ["another", "third"].map(|family| (family.into(), Ran::new(&[other.clone()], vec![])));
+        let all = others.into_iter().chain([bias]).collect();
+        golden("fidelity.md", &render(&Fidelity::new(all, vec!["A note.".into()])));
+        let page = render(&Fidelity::new(vec![("another".into(), without)], vec![]));
+        assert!(!page.contains(INTERVAL) && !page.contains(COVERED), "none was asked for");
+    }
+
+    /// Of a change that is at each end of its interval once.
+    fn uncertainty(low_pct: f64, high_pct: f64) -> BTreeMap<Metric, Uncertainty> {
+        let changes = vec![Some(low_pct), Some(high_pct)];
+        [(Metric::runtime_s, Uncertainty { low_pct, high_pct, changes, ..Uncertainty::default() })].into()
     }
 }
