@@ -39,7 +39,7 @@ fn how_to_read(intervals: bool) -> String {
         true => {
             "\
 - The 80 % interval is what the simulated change is in four of five points of the bounds of the machine's costs, with a run \
-of each side at each. A published change that is in it is *covered*. A spread or an extreme of many runs has no interval.
+of each side at each. A published change that is in it, give or take its spread, is *covered*. A spread or an extreme of many runs has no interval.
 "
         }
         false => "",
