@@ -25,6 +25,7 @@
 # make kernels: tests on which of Debian's kernels coreward's scheduler loads.
 # make fidelity: compares published figures with simulated ones, with intervals and ablations, and writes docs/fidelity.md and .json.
 # make power: measures the false alarms of coreward compare and the changes that it finds, and writes docs/results/power.md.
+# make lengths: runs experiments with benchmarks of one, three and ten times their length, and writes how far their changes depend on it to docs/results/lengths.md.
 # make mutants: makes small changes to the policy, each of which its tests have to detect. With CAPTURES=DIR it also tells which the gates of make parity detect.
 # make fuzz: feeds arbitrary input to every reader for FUZZ_SECONDS (600).
 # make fuzz-bpf: calls the policy natively and in this kernel's BPF on random states, and compares what it decides (FUZZ_CALLS of each kind, 2000000).
@@ -211,6 +212,9 @@ power:
 	$(CARGO) run --locked --release -p coreward-engine --example power > target/power.md
 	mv target/power.md docs/results/power.md
 
+lengths: build
+	python3 scripts/lengths.py --page docs/results/lengths.md
+
 mutants:
 	@sh scripts/setup.sh build
 	$(if $(CAPTURES),$(CARGO) build --locked --release -p coreward)
@@ -236,4 +240,4 @@ fuzz-diff:
 	$(if $(OLD),,$(error make fuzz-diff needs OLD=REV, the revision to compare with))
 	python3 fuzz/diff-engine.py $(OLD) --cases $(FUZZ_CASES)
 
-.PHONY: help build demo wheel dist check python check-python check-ray measure-ray check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power mutants fuzz fuzz-bpf fuzz-diff
+.PHONY: help build demo wheel dist check python check-python check-ray measure-ray check-tables check-report deny advisories docs validation bench bindings record live parity bench-live faults effects kernels observe fidelity power lengths mutants fuzz fuzz-bpf fuzz-diff
