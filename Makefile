@@ -120,6 +120,7 @@ check:
 	$(MAKE) -C policy check
 	$(MAKE) -C policy bpf
 	python3 scripts/mutants.py --check
+	python3 scripts/lengths.py --check
 	$(MAKE) -C bpf check
 	cd crates/bindings && $(CARGO) fmt --check
 	cd crates/bindings && $(CARGO) clippy --locked -- -D warnings

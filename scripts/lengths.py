@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs experiments with benchmarks of one, three and ten times their length, and writes how far their headline changes
-depend on it, as a table. A change that is outside of its own 95 % interval at the shortest length depends on the length of
-the run."""
+"""Runs experiments with benchmarks of one, three and ten times their length, and writes how far their headline
+changes depend on it, as a table. A change that is outside of its own 95 % interval at the shortest length depends on
+the length of the run."""
 
 import argparse
 import json
@@ -56,6 +56,7 @@ def arguments() -> argparse.Namespace:
     add("--jobs", type=int, default=2, metavar="J", help="number of simultaneous runs [default: %(default)s]")
     add("--page", type=Path, metavar="FILE", help="replace the table of this page [default: print the table]")
     add("--only", action="append", metavar="NAME", help="of these experiments only")
+    add("--check", action="store_true", help="only make sure that every workload can be made longer")
     parsed = parser.parse_args()
     known = {length.experiment for length in LENGTHS}
     if unknown := sorted(set(parsed.only or ()) - known):
@@ -92,9 +93,31 @@ def compare(coreward: Path, text: str, runs: int, jobs: int) -> list[dict]:
     return report.get("cases", [report])
 
 
+def text_of(length: Length) -> str:
+    """The experiment's file."""
+    return (ROOT / "experiments" / f"{length.experiment}.toml").read_text(encoding="utf-8")
+
+
+def workloads(text: str) -> list[str]:
+    """The commands of an experiment."""
+    experiment = tomllib.loads(text)
+    return [case["workload"] for case in experiment.get("case", [experiment])]
+
+
+def check(lengths: list[Length]) -> int:
+    """Names workloads that stay as they are."""
+    status = 0
+    for length in lengths:
+        shortest, longest = (workloads(longer(text_of(length), length, factor)) for factor in FACTORS[::2])
+        for command in set(shortest) & set(longest):
+            print(f"{length.experiment}: {length.option} does not make it longer: {command}", file=sys.stderr)
+            status = 1
+    return status
+
+
 def rows(parsed: argparse.Namespace, length: Length) -> list[list[str]]:
     """A row of the table for each case and each variant of an experiment."""
-    text = (ROOT / "experiments" / f"{length.experiment}.toml").read_text(encoding="utf-8")
+    text = text_of(length)
     metric = tomllib.loads(text)["headline"][0]
     by_factor = [
         compare(parsed.coreward, longer(text, length, factor), length.runs, parsed.jobs) for factor in FACTORS
@@ -120,10 +143,12 @@ def rows(parsed: argparse.Namespace, length: Length) -> list[list[str]]:
 def main() -> int:
     """Writes the table."""
     parsed = arguments()
+    chosen = [length for length in LENGTHS if not parsed.only or length.experiment in parsed.only]
+    if parsed.check:
+        return check(chosen)
     page = parsed.page and parsed.page.read_text(encoding="utf-8")
     if page and MARK not in page:
         sys.exit(f"{parsed.page}: it has no line {MARK}")
-    chosen = [length for length in LENGTHS if not parsed.only or length.experiment in parsed.only]
     table = [list(HEADER), ["---"] * len(HEADER)]
     for length in chosen:
         table += rows(parsed, length)
