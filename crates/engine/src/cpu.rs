@@ -31,6 +31,9 @@ pub(crate) struct Cpu {
     pub(crate) lock: Lock,
     /// The clock of its runqueue: the time up to which the current task is accounted, or when it began.
     pub(crate) clock: u64,
+    /// A wakeup has just advanced it and asked for a switch, so schedule() does not advance it again
+    /// (rq_clock_skip_update()): the next task is charged from the wakeup on.
+    pub(crate) skips_clock_update: bool,
     /// Remote wakeups queued for this CPU (rq->ttwu_pending).
     pub(crate) wakelist: Vec<u32>,
     /// The task that it switches away from, and when that task will have left it (on_cpu).
@@ -75,6 +78,7 @@ impl Cpu {
             pending: Work::default(),
             lock: Lock::default(),
             clock: 0,
+            skips_clock_update: false,
             wakelist: Vec::new(),
             leaving: None,
             left_at: 0,

@@ -1,8 +1,8 @@
 //! The fair class at each step of a task's life: what has to be reported to the policy's queue.
 
 use crate::sim::Simulation;
-use coreward_policy::Entity;
 use coreward_policy::layout::{ENQUEUE_INITIAL, ENQUEUE_WAKEUP};
+use coreward_policy::{Entity, Feature};
 
 /// Why a task joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +68,18 @@ impl Simulation<'_> {
 
     /// Should the task that just came to `cpu`'s queue run in place of the current one?
     pub(crate) fn wakeup_preempt(&mut self, task: u32, cpu: usize, by: usize, wake_flags: u32) {
-        if self.cpus[cpu].curr.is_none() {
-            return self.resched_curr(cpu, by);
+        let idle = self.cpus[cpu].curr.is_none();
+        if idle {
+            self.resched_curr(cpu, by);
+        } else {
+            self.wakeup_preempt_fair(task, cpu, by, wake_flags);
         }
+        let lazy = !idle && self.feature(Feature::PREEMPT_LAZY);
+        let c = &mut self.cpus[cpu];
+        c.skips_clock_update |= c.need_resched && !lazy;
+    }
+
+    fn wakeup_preempt_fair(&mut self, task: u32, cpu: usize, by: usize, wake_flags: u32) {
         let d = loop {
             let c = &mut self.cpus[cpu];
             let se = &self.tasks[task as usize].se;

@@ -10,7 +10,7 @@ const TG_UPDATE_NS: u64 = 1_000_000;
 impl Simulation<'_> {
     /// Advances the clock of `cpu`'s runqueue to the time of `by`, which holds its lock. Kernel work that `by` has
     /// already done in this event has passed: a task that wakes another pays for the wakeup.
-    fn update_rq_clock(&mut self, cpu: usize, by: usize) {
+    pub(crate) fn update_rq_clock(&mut self, cpu: usize, by: usize) {
         let now = self.local_now(by);
         let clock = &mut self.cpus[cpu].clock;
         *clock = now.max(*clock);
@@ -19,6 +19,11 @@ impl Simulation<'_> {
     /// Accounts the time of `cpu`'s current task up to the present time of `by`.
     pub(crate) fn update_curr(&mut self, cpu: usize, by: usize) {
         self.update_rq_clock(cpu, by);
+        self.charge_curr(cpu);
+    }
+
+    /// Accounts the time of `cpu`'s current task up to the clock of its runqueue.
+    pub(crate) fn charge_curr(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let Some(curr) = c.curr else { return };
         let delta = c.clock - c.fair.rq.curr.exec_start;

@@ -27,7 +27,10 @@ impl Simulation<'_> {
     /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
     pub(crate) fn schedule(&mut self, cpu: usize) {
         self.lock_rq(cpu, cpu);
-        self.update_curr(cpu, cpu);
+        if !std::mem::take(&mut self.cpus[cpu].skips_clock_update) {
+            self.update_rq_clock(cpu, cpu);
+        }
+        self.charge_curr(cpu);
         self.charge_work(cpu, Part::Queue, self.costs.pick_next_ns);
         self.schedstat[cpu].sched_count += 1;
         self.cpus[cpu].need_resched = false;

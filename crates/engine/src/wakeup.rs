@@ -328,8 +328,10 @@ impl Simulation<'_> {
         self.set_waiting(true);
     }
 
+    /// The current task is not charged first, so the sleeper is placed by the lag that it had when the current task was
+    /// last charged.
     fn requeue_delayed_entity(&mut self, task: u32, cpu: usize, by: usize) {
-        self.update_curr(cpu, by);
+        self.update_rq_clock(cpu, by);
         self.sys.requeue_delayed(&mut self.tasks[task as usize].policy, self.now);
         let t = &mut self.tasks[task as usize];
         t.state = State::Queued;

@@ -127,14 +127,15 @@ fn feature_case(name: &str) -> Option<Setup> {
             .tunable("migration_cost_ns", 0),
         "RUN_TO_PARITY" => long_crowd(),
         "PLACE_LAG" => crowd("1c"),
-        "PLACE_DEADLINE_INITIAL" => Setup::new("1c", uneven()),
+        // requests that end between two ticks
+        "PLACE_DEADLINE_INITIAL" => Setup::new("1c", spinners(3, 20 * MS)).feature("HRTICK", true),
         "DELAY_DEQUEUE" => crowd("2l4c2t"),
         "DELAY_ZERO" => Setup::new("1c", uneven()),
         // tasks that are moved in the middle of a request
         "PLACE_REL_DEADLINE" => long_crowd(),
         // requests that end between two ticks, on CPUs that others wake tasks for
         "PREEMPT_SHORT" => Setup::new("2n2l2c2t", hackbench("-g 5 -f 6 -l 400 -T --pipe")),
-        "PICK_BUDDY" => crowd("1c").feature("NEXT_BUDDY", true),
+        "PICK_BUDDY" => long_crowd().feature("NEXT_BUDDY", true),
         "YIELD_FORFEITS" => Setup::new("1c", yielders(4, 50)),
         "PROTECT_SLICE" | "WAKEUP_PICK" => long_crowd().profile("linux-7.3"),
         // requests that end between two ticks
