@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc;
 use std::thread;
+
+use rustix::thread::futex;
 
 use crate::sample::Sample;
 use crate::thread::elapsed_ns;
@@ -36,29 +39,66 @@ pub(crate) fn yield_alone() -> Sample {
     })
 }
 
-/// A write or read of `bytes` on a pipe by its only user: messages are written until there are
+/// A futex call that neither waits nor wakes: to wait for a word that has another value, or to wake where nobody waits.
+pub(crate) fn futex(wait: bool) -> Sample {
+    const CALLS: usize = 200;
+    let word = AtomicU32::new(0);
+    Sample::repeat(BATCHES, || {
+        let ns = elapsed_ns(|| {
+            for _ in 0..CALLS {
+                let woken_or_refused = match wait {
+                    true => futex::wait(&word, futex::Flags::PRIVATE, 1, None).map(|()| 0),
+                    false => futex::wake(&word, futex::Flags::PRIVATE, 1),
+                };
+                std::hint::black_box(woken_or_refused).ok();
+            }
+        });
+        ns / CALLS as f64
+    })
+}
+
+/// What a message takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Message {
+    pub(crate) write: Sample,
+    pub(crate) read: Sample,
+    /// What the read takes longer, or 0.
+    pub(crate) longer: Sample,
+}
+
+impl Message {
+    /// Either of both.
+    pub(crate) fn mean(self) -> Sample {
+        self.write.and(self.read).map(0.5)
+    }
+}
+
+/// A message of `bytes` on a pipe by its only user: messages are written until there are
 /// [`MESSAGES`], then read, as benchmarks do that have a buffer between two tasks.
-pub(crate) fn pipe(bytes: usize) -> io::Result<Sample> {
+pub(crate) fn pipe(bytes: usize) -> io::Result<Message> {
     let (reader, writer) = rustix::pipe::pipe()?;
     // through the C library, as programs do: in a process of several threads its part is longer, too
     let messages = MESSAGES.min(60_000 / bytes.next_power_of_two());
     Ok(fill_and_drain(File::from(writer), File::from(reader), bytes, messages))
 }
 
-/// An operation of those that write `messages` of `bytes`, then read them.
-fn fill_and_drain(mut writer: impl Write, mut reader: impl Read, bytes: usize, messages: usize) -> Sample {
+/// Writes `messages` of `bytes`, then reads them.
+fn fill_and_drain(mut writer: impl Write, mut reader: impl Read, bytes: usize, messages: usize) -> Message {
     let mut buffer = vec![0; bytes];
-    Sample::repeat(BATCHES, || {
-        let ns = elapsed_ns(|| {
+    let [write, read, longer] = Sample::repeat_all(BATCHES, || {
+        let write = elapsed_ns(|| {
             for _ in 0..messages {
                 writer.write_all(&buffer).expect("there is room");
             }
+        });
+        let read = elapsed_ns(|| {
             for _ in 0..messages {
                 reader.read_exact(&mut buffer).expect("there is a message");
             }
         });
-        ns / (2 * messages) as f64
-    })
+        [write, read, read - write].map(|ns| ns / messages as f64)
+    });
+    Message { write, read, longer: Sample { ns: longer.ns.max(0.0), ..longer } }
 }
 
 /// A measurement while the process has a second thread, which sleeps.
@@ -73,7 +113,7 @@ pub(crate) fn in_two_threads<T>(measure: impl FnOnce() -> T) -> T {
 }
 
 /// The same on a pair of local stream sockets.
-pub(crate) fn socket(bytes: usize) -> io::Result<Sample> {
+pub(crate) fn socket(bytes: usize) -> io::Result<Message> {
     let (sender, receiver) = UnixStream::pair()?;
     Ok(fill_and_drain(sender, receiver, bytes, MESSAGES))
 }

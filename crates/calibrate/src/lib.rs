@@ -43,6 +43,8 @@ const WALK_BYTES: u64 = 512 << 20;
 
 /// Data of a message that goes from one CPU to another.
 const DATA_LINES: usize = 2;
+/// A short message, of as many lines.
+const MESSAGE_BYTES: usize = 100;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
@@ -68,8 +70,8 @@ pub struct Measured {
 impl Measured {
     /// A cost whose spread is wider than the cost itself says nothing.
     fn doubt_if_wide(self) -> Measured {
-        let wide = self.sample.spread_ns > self.sample.ns;
-        let doubt = self.doubt.or_else(|| wide.then(|| "the spread is wider than the figure".to_owned()));
+        let wide = self.sample.is_wide().then(|| "the spread is wider than the figure".to_owned());
+        let doubt = self.doubt.or(wide);
         Measured { doubt, ..self }
     }
 }
@@ -286,35 +288,35 @@ impl Calibration {
         self.cost("syscall_ns", syscall, "getppid()");
         let pick = kernel::yield_alone().without(syscall);
         self.cost("pick_next_ns", pick, "sched_yield() alone on its CPU, less getppid()");
-        let (small, large) = (100, 1000);
+        let (small, large) = (MESSAGE_BYTES, 1000);
         let pipe = |bytes| kernel::pipe(bytes).map_err(refused("pipes"));
         let (short, long) = (pipe(small)?, pipe(large)?);
-        let per_byte = long.without(short).map(1.0 / (large - small) as f64);
+        let per_byte = long.mean().without(short.mean()).map(1.0 / (large - small) as f64);
         self.cost("copy_ns_per_kib", per_byte.map(1024.0), "pipe messages of 1000 bytes less those of 100");
-        let pipe_op = short.without(syscall).without(per_byte.map(small as f64));
-        self.cost(
-            "pipe_op_ns",
-            pipe_op,
-            "100 writes, then 100 reads of 100 bytes, less system calls and copies",
-        );
+        let warm = |message: Sample| message.without(syscall).without(per_byte.map(small as f64));
+        self.cost("pipe_op_ns", warm(short.write), "100 writes of 100 bytes, less system calls and copies");
+        self.cost("pipe_read_ns", short.longer, "100 reads of 100 bytes, less 100 writes");
         let shared = kernel::in_two_threads(|| kernel::pipe(small)).map_err(refused("pipes"))?;
         self.cost(
             "shared_file_ns",
-            shared.without(short),
+            shared.mean().without(short.mean()),
             "pipe messages beside an idle thread, less those without",
         );
+        let sent = kernel::socket(small).map_err(refused("sockets"))?;
+        self.cost("socket_op_ns", warm(sent.write), "100 sends of 100 bytes, less system calls and copies");
+        self.cost("socket_read_ns", sent.longer, "100 receives of 100 bytes, less 100 sends");
+        for (name, wait, how) in [
+            ("futex_wait_ns", true, "FUTEX_WAIT for a word with another value, less getppid()"),
+            ("futex_wake_ns", false, "FUTEX_WAKE where nobody waits, less getppid()"),
+        ] {
+            self.cost(name, kernel::futex(wait).without(syscall), how);
+        }
         let socket = |sample: io::Result<Sample>| sample.map_err(refused("sockets"));
-        let socket_op = socket(kernel::socket(small))?.without(syscall).without(per_byte.map(small as f64));
-        self.cost(
-            "socket_op_ns",
-            socket_op,
-            "100 sends, then 100 receives of 100 bytes, less system calls and copies",
-        );
         let unix = socket(kernel::unix())?;
         let (tcp, udp) = (socket(kernel::tcp())?, socket(kernel::udp())?);
         self.cost("tcp_send_ns", tcp.without(unix), "a byte over loopback TCP, less one over a local socket");
         self.cost("udp_send_ns", udp.without(unix), "a byte over loopback UDP, less one over a local socket");
-        Ok(Calls { syscall, pipe_op, pick })
+        Ok(Calls { syscall, pipe_op: warm(short.mean()), pick, message: shared.mean() })
     }
 
     fn local(&mut self, cpu: usize, calls: &Calls) -> Result<Local, CalibrateError> {
@@ -405,9 +407,19 @@ impl Calibration {
         let alone = transfer.map(DATA_LINES as f64);
         let pct = streams(data, alone);
         self.cost("stream_pct", pct, "lines of pipe messages from another CPU, against one line at a time");
+        let parallel = 100.0 / machine.costs.mlp_pct as f64;
+        let stream_pct = if pct.is_wide() { machine.costs.stream_pct as f64 } else { pct.ns };
+        let streamed = DATA_LINES as f64 * 100.0 / stream_pct;
+        let lines = 1.0 + (CHANNEL_LINES - 1) as f64 * parallel + streamed;
+        let both = remote::stream(from, to, MESSAGE_BYTES).map_err(refused("remote pipes"))?;
+        let seen = both.without(calls.message);
+        self.cost(
+            "lookahead_ns",
+            transfer.map(lines).without(seen),
+            "the lines of a pipe message one after the other, less what it takes longer between two busy CPUs",
+        );
         let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
         let busy = busy.map_err(refused("remote wakeups"))?[0];
-        let parallel = 100.0 / machine.costs.mlp_pct as f64;
         // the lines of the runqueue's and of the pipe's lock alone, the others together, as the simulator moves them
         let lines = (TASK_LINES + RQ_LINES + CHANNEL_LINES - 2) as f64 * parallel + 2.0;
         let send = busy.wake.without(local.wake).without(transfer.map(lines));
@@ -453,6 +465,8 @@ struct Calls {
     syscall: Sample,
     pipe_op: Sample,
     pick: Sample,
+    /// A whole read or write of [`MESSAGE_BYTES`] on a pipe, in a process of several threads.
+    message: Sample,
 }
 
 /// What a wakeup takes without another CPU.

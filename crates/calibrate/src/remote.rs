@@ -11,8 +11,10 @@ use rustix::thread::{MembarrierCommand, membarrier};
 use crate::sample::Sample;
 use crate::thread::{Class, elapsed_ns, pin, set_class};
 
-/// Wakeups of each kind.
-const WAKEUPS: usize = 60;
+/// Wakeups of each kind, and the time in which there may be more: after short sleeps, they are fast and slow in turn for
+/// some hundred wakeups.
+const WAKEUPS: std::ops::RangeInclusive<usize> = 60..=1_000;
+const WAKEUP_TIME: Duration = Duration::from_millis(60);
 
 /// Interrupts that are sent to a busy CPU.
 const INTERRUPTS: usize = 300;
@@ -60,6 +62,47 @@ pub(crate) fn reads(from: usize, to: usize, bytes: usize) -> io::Result<Sample> 
         let sample = Sample::of(turns.collect());
         writing.join().expect("the writer does not panic")?;
         Ok(sample)
+    })
+}
+
+/// A message of `bytes` in a pipe from a thread on `from` to one on `to`. Both are always busy, and the reader is always
+/// some messages behind.
+pub(crate) fn stream(from: usize, to: usize, bytes: usize) -> io::Result<Sample> {
+    const BATCHES: usize = 200;
+    const MESSAGES: usize = 250;
+    // a pipe has room for twice as many
+    const BEHIND: u64 = 300;
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let written = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            pin(&[to])?;
+            while written.load(Ordering::Acquire) < BEHIND {
+                std::hint::spin_loop();
+            }
+            let mut message = vec![0; bytes];
+            for _ in 0..BATCHES * MESSAGES {
+                assert_eq!(
+                    rustix::io::read(&reader, &mut message),
+                    Ok(bytes),
+                    "messages are read as they were written"
+                );
+            }
+            io::Result::Ok(())
+        });
+        pin(&[from])?;
+        let message = vec![0; bytes];
+        let mut batches = Vec::new();
+        for _ in 0..BATCHES {
+            let start = Instant::now();
+            for _ in 0..MESSAGES {
+                rustix::io::write(&writer, &message)?;
+                written.fetch_add(1, Ordering::Release);
+            }
+            batches.push(start.elapsed().as_nanos() as f64 / MESSAGES as f64);
+        }
+        reading.join().expect("the reader does not panic")?;
+        Ok(Sample::of(batches))
     })
 }
 
@@ -118,7 +161,9 @@ pub(crate) fn wakeups(from: usize, to: usize, slept: &[Duration], busy: bool) ->
         pin(&[from])?;
         thread::sleep(Duration::from_millis(20));
         let remotes = slept.iter().map(|slept| {
-            let pairs = (0..WAKEUPS).map(|_| sleeper.wake(&writer, *slept));
+            let fit = WAKEUP_TIME.as_nanos() / slept.as_nanos().max(1);
+            let wakeups = (fit as usize).clamp(*WAKEUPS.start(), *WAKEUPS.end());
+            let pairs = (0..wakeups).map(|_| sleeper.wake(&writer, *slept));
             let (wake, latency): (Vec<_>, Vec<_>) = pairs.unzip();
             Remote { wake: Sample::of(wake), latency: Sample::of(latency) }
         });

@@ -32,13 +32,22 @@ impl Sample {
 
     /// Measures `batches` times, or as often as [`LONGEST`] allows; each call of `measure` returns a time in ns.
     pub(crate) fn repeat(batches: usize, mut measure: impl FnMut() -> f64) -> Sample {
+        let [sample] = Sample::repeat_all(batches, || [measure()]);
+        sample
+    }
+
+    /// The same of several times that are measured in turn.
+    pub(crate) fn repeat_all<const N: usize>(
+        batches: usize,
+        mut measure: impl FnMut() -> [f64; N],
+    ) -> [Sample; N] {
         // the first batch warms the caches
         measure();
         let (start, mut values) = (Instant::now(), Vec::new());
         while values.len() < batches && (values.len() < FEWEST || start.elapsed() < LONGEST) {
             values.push(measure());
         }
-        Sample::of(values)
+        std::array::from_fn(|i| Sample::of(values.iter().map(|all| all[i]).collect()))
     }
 
     pub(crate) fn map(self, share: f64) -> Sample {
@@ -48,6 +57,11 @@ impl Sample {
     /// What is left of this time without `other`, which it contains. Not below 0.
     pub(crate) fn without(self, other: Sample) -> Sample {
         Sample { ns: (self.ns - other.ns).max(0.0), spread_ns: self.spread_ns.hypot(other.spread_ns) }
+    }
+
+    /// Does it say next to nothing?
+    pub(crate) fn is_wide(self) -> bool {
+        self.spread_ns > self.ns
     }
 
     pub(crate) fn and(self, other: Sample) -> Sample {

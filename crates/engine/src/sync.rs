@@ -232,7 +232,12 @@ impl Simulation<'_> {
 
     /// Calls the kernel to wait.
     fn futex_wait(&mut self, cpu: usize, id: u32, on: On) -> bool {
-        self.futex_call(cpu, on);
+        self.futex_call(cpu, on, self.costs.futex_wait_ns);
+        self.futex_queue(id, on)
+    }
+
+    /// The kernel lets a task wait.
+    fn futex_queue(&mut self, id: u32, on: On) -> bool {
         self.futex(on).waiters.push_back(id);
         self.block(id as usize, WaitsIn::Futex)
     }
@@ -242,16 +247,16 @@ impl Simulation<'_> {
         if self.futex(on).waiters.is_empty() && matches!(on, On::Cond(_)) {
             return; // a condition's word says if anybody waits
         }
-        self.futex_call(cpu, on);
+        self.futex_call(cpu, on, self.costs.futex_wake_ns);
         for _ in 0..n {
             let Some(waiter) = self.futex(on).waiters.pop_front() else { break };
             self.try_to_wake_up(waiter, cpu, false);
         }
     }
 
-    /// The system call, and the lock of the hash bucket.
-    fn futex_call(&mut self, cpu: usize, on: On) {
-        self.charge_work(cpu, Part::Task, self.costs.syscall_ns);
+    /// The system call, which itself takes `ns`, and the lock of the hash bucket.
+    fn futex_call(&mut self, cpu: usize, on: On, ns: u64) {
+        self.charge_work(cpu, Part::Task, self.costs.syscall_ns + ns);
         let m = self.moment(cpu);
         let mut bucket = self.futex(on).bucket;
         let got = bucket.acquire(&self.distances, cpu, m, 1);
@@ -260,8 +265,11 @@ impl Simulation<'_> {
         self.charge_stall(cpu, Part::FutexLines, got.waited + got.transfer);
     }
 
+    /// Takes a mutex, or calls the kernel to wait for it. The kernel lets the task wait if the mutex is still locked by
+    /// the time that it looks at it.
     fn lock(&mut self, cpu: usize, id: u32, mutex: u32) -> bool {
-        let waited = self.tasks[id as usize].in_syscall;
+        let in_kernel = std::mem::take(&mut self.tasks[id as usize].sync.calls_wait);
+        let waited = self.tasks[id as usize].in_syscall || in_kernel;
         let state = &mut self.shared.mutexes[mutex as usize].state;
         if *state == MutexState::Free {
             // a woken task does not know if others wait
@@ -270,7 +278,14 @@ impl Simulation<'_> {
             return true;
         }
         *state = MutexState::Contended;
-        self.futex_wait(cpu, id, On::Mutex(mutex))
+        if in_kernel {
+            return self.futex_queue(id, On::Mutex(mutex));
+        }
+        self.futex_call(cpu, On::Mutex(mutex), self.costs.futex_wait_ns);
+        let task = &mut self.tasks[id as usize];
+        task.sync.calls_wait = true;
+        task.left = Some(Work::default());
+        true
     }
 
     fn unlock(&mut self, cpu: usize, mutex: u32) {

@@ -104,6 +104,8 @@ pub(crate) struct SyncState {
     pub(crate) turn: u32,
     /// The step of the current op; each op that has steps defines them.
     pub(crate) step: u8,
+    /// It has called the kernel to wait for a mutex, and the kernel has yet to look at the mutex.
+    pub(crate) calls_wait: bool,
     /// When the current op has lasted long enough.
     pub(crate) until: u64,
     /// Where its timers begin, see [`Op::Origin`].

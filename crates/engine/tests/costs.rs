@@ -5,7 +5,9 @@ mod support;
 use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
 use coreward_workload::{Op, Scale};
-use support::{MS, Setup, Workload, hackbench, ping_pong, program, run, single, spinners, uneven, workload};
+use support::{
+    MS, Setup, Workload, hackbench, ping_pong, program, run, single, spawn, spinners, uneven, workload,
+};
 
 /// Which way the metric goes when the cost grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,6 +73,13 @@ fn cases() -> Vec<Case> {
     use Metric as M;
     let pipes = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --pipe"));
     let sockets = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --sockets"));
+    let mutexes = || {
+        let inside = [Op::Lock { mutex: 0 }, run(MS), Op::Unlock { mutex: 0 }];
+        let main = [&[spawn(1)], &inside[..], &[Op::WaitChildren]].concat();
+        let mut both = workload(0, vec![program(&main), program(&inside)]);
+        both.shared.mutexes = 1;
+        Setup::free("2c", both)
+    };
     let packets = |test| {
         let command = format!("netperf -t {test} -l 1");
         // 10 ms of the second
@@ -115,6 +124,11 @@ fn cases() -> Vec<Case> {
         case("tcp_send_ns", packets("TCP_RR"), M::messages_per_s, Down, 0, 1000),
         case("udp_send_ns", packets("UDP_RR"), M::messages_per_s, Down, 0, 1000),
         case("copy_ns_per_kib", pipes(), M::runtime_s, Up, 0, 1000),
+        case("pipe_read_ns", pipes(), M::runtime_s, Up, 0, 1000),
+        case("socket_read_ns", sockets(), M::runtime_s, Up, 0, 1000),
+        case("lookahead_ns", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 0, 1000),
+        case("futex_wait_ns", mutexes(), M::busy_s, Up, 0, 1000),
+        case("futex_wake_ns", mutexes(), M::busy_s, Up, 0, 1000),
     ]
 }
 

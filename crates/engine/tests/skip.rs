@@ -32,7 +32,7 @@ fn off(whole: &Outcome, skipped: &Outcome, metric: Metric) -> f64 {
 
 #[test]
 fn a_run_that_skips_its_middle_is_like_the_whole_one() {
-    let workload = workload("perf bench sched pipe -l 120000 -T");
+    let workload = workload("perf bench sched pipe -l 200000 -T");
     let (whole, short) = (outcome(&workload, None), outcome(&workload, Some(2.0)));
     let skipped = short.skipped.expect("taking turns is steady");
     assert!(whole.skipped.is_none());

@@ -54,6 +54,21 @@ fn a_mutex_lets_one_in_at_a_time() {
     near(seconds(team(&[inside, other]), "4c"), 0.010);
 }
 
+/// The kernel looks at the mutex once more before it lets a task wait: within 300 us it has become free.
+#[test]
+fn a_mutex_that_is_free_by_then_is_not_waited_for() {
+    let inside: &[Op] = &[Op::Lock { mutex: 0 }, run(MS / 10), Op::Unlock { mutex: 0 }];
+    let run = |wait_ns| {
+        let run = Setup::free("4c", team(&[inside, inside])).cost("futex_wait_ns", wait_ns).run();
+        let get = |m| run.outcome.metrics.get(m).unwrap();
+        (get(Metric::runtime_s), get(Metric::context_switches_voluntary))
+    };
+    let ((waits_s, waits), (calls_s, calls)) = (run(MS / 100), run(3 * MS / 10));
+    near(waits_s, 0.0002);
+    near(calls_s, 0.0004);
+    assert_eq!(waits - calls, 1.0, "{waits}, {calls}");
+}
+
 /// Two threads with a mutex each: on one cache line they take it from each other at every step.
 #[test]
 fn neighbouring_mutexes_share_a_cache_line() {
