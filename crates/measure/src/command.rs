@@ -42,8 +42,7 @@ pub struct Counted {
     pub pid: i32,
     /// From its start to its end, in s.
     pub wall_s: f64,
-    /// CPU time, in s: the task clock, as `perf stat` counts it. Where this user may not count it, the time that the kernel
-    /// accounts, which begins with the wakeup if a CPU was idle: for a task that blocks often, it may be half as long again.
+    /// CPU time in user space and in the kernel, in s.
     pub cpu_s: f64,
     /// Context switches because a task blocked.
     pub switches_voluntary: u64,
@@ -78,9 +77,7 @@ pub fn run(words: &[&str]) -> Result<Counted, MeasureError> {
     let mut command = Command::new(program);
     command.args(&words[1..]).stdin(Stdio::null());
     command.stdout(writer.try_clone().map_err(refused)?).stderr(writer);
-    let mut migrations = counter(Software::CPU_MIGRATIONS, true);
-    // it counts all of the time, whether or not it may look into the kernel
-    let mut task_clock = counter(Software::TASK_CLOCK, false);
+    let mut migrations = migrations();
     let (busy, start) = (busy_s(), Instant::now());
     let child = command.spawn().map_err(refused)?;
     // it holds the writing ends, without which the output never ends
@@ -95,16 +92,15 @@ pub fn run(words: &[&str]) -> Result<Counted, MeasureError> {
         let said = last.map_or_else(|| format!("status {status}"), str::to_owned);
         return Err(MeasureError::Failed { command: words.join(" "), said });
     }
-    let accounted_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-    let clock_s = task_clock.as_mut().and_then(|counter| counter.read().ok()).map(|ns| ns as f64 / 1e9);
+    let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
     Ok(Counted {
         pid: child.id() as i32,
         wall_s: wall.as_secs_f64(),
-        cpu_s: clock_s.unwrap_or(accounted_s),
+        cpu_s,
         switches_voluntary: usage.ru_nvcsw as u64,
         switches_involuntary: usage.ru_nivcsw as u64,
         migrations: migrations.as_mut().and_then(|counter| counter.read().ok()),
-        others_cpu_s: (busy_s() - busy - accounted_s).max(0.0),
+        others_cpu_s: (busy_s() - busy - cpu_s).max(0.0),
         output,
     })
 }
@@ -121,14 +117,9 @@ fn pipe() -> io::Result<(fs::File, fs::File)> {
     Ok((own(ends[0]), own(ends[1])))
 }
 
-/// Counts an event of this thread, which waits, and of the children that it starts from now on.
-fn counter(event: Software, in_kernel: bool) -> Option<Counter> {
-    let mut builder = Builder::new(event);
-    builder.inherit(true);
-    if in_kernel {
-        builder.include_kernel();
-    }
-    let mut counter = builder.build().ok()?;
+/// Counts the migrations of this thread, which waits, and of the children that it starts from now on.
+fn migrations() -> Option<Counter> {
+    let mut counter = Builder::new(Software::CPU_MIGRATIONS).inherit(true).include_kernel().build().ok()?;
     counter.enable().ok()?;
     Some(counter)
 }
