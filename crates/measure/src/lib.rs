@@ -2,7 +2,7 @@
 //!
 //! [`run`] starts a command and waits for it. Times and context switches are those that the kernel accounts to the
 //! command and its children (`getrusage(2)`), which needs no privilege. Migrations are counted by a software event
-//! (`perf_event_open(2)`), which an unprivileged user may not have. A [`Tracer`] also records the scheduler's tracepoints,
+//! on each CPU (`perf_event_open(2)`), which an unprivileged user may not have. A [`Tracer`] also records the scheduler's tracepoints,
 //! from which [`Scheduling`] has wakeup latencies, run lengths, what was waited for, and how far migrations went; that
 //! takes root. [`Tool`] knows what benchmarks print.
 
