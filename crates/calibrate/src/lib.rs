@@ -410,19 +410,25 @@ impl Calibration {
         let parallel = 100.0 / machine.costs.mlp_pct as f64;
         let stream_pct = if pct.is_wide() { machine.costs.stream_pct as f64 } else { pct.ns };
         let streamed = DATA_LINES as f64 * 100.0 / stream_pct;
-        let lines = 1.0 + (CHANNEL_LINES - 1) as f64 * parallel + streamed;
+        let in_turn = transfer.map(1.0 + (CHANNEL_LINES - 1) as f64 * parallel + streamed);
         let both = remote::stream(from, to, MESSAGE_BYTES).map_err(refused("remote pipes"))?;
-        let seen = both.without(calls.message);
+        let lookahead = in_turn.without(both.without(calls.message));
         self.cost(
             "lookahead_ns",
-            transfer.map(lines).without(seen),
+            lookahead,
             "the lines of a pipe message one after the other, less what it takes longer between two busy CPUs",
         );
         let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
         let busy = busy.map_err(refused("remote wakeups"))?[0];
-        // the lines of the runqueue's and of the pipe's lock alone, the others together, as the simulator moves them
-        let lines = (TASK_LINES + RQ_LINES + CHANNEL_LINES - 2) as f64 * parallel + 2.0;
-        let send = busy.wake.without(local.wake).without(transfer.map(lines));
+        // as the simulator moves lines: that of a lock alone, the others together, all of them asked for ahead
+        let ahead = if lookahead.is_wide() { machine.costs.lookahead_ns as f64 } else { lookahead.ns };
+        let ahead = Sample { ns: ahead, spread_ns: 0.0 };
+        let lines = |alone: u64, together: u64| {
+            transfer.map(alone as f64 + together as f64 * parallel).without(ahead)
+        };
+        let task = lines(0, TASK_LINES);
+        let queues = lines(1, RQ_LINES - 1).and(lines(1, CHANNEL_LINES - 1)).and(lines(1, 0));
+        let send = busy.wake.without(local.wake).without(task).without(queues);
         self.cost(
             "ipi_send_ns",
             send,
@@ -433,8 +439,7 @@ impl Calibration {
         };
         self.cost("ipi_handle_ns", handled, "what a busy task loses to a memory barrier of another CPU");
         // the woken task's way back to user space, after the interrupt
-        let way_back =
-            calls.pick.and(local.switch).and(calls.pipe_op).and(transfer.map(TASK_LINES as f64 * parallel));
+        let way_back = calls.pick.and(local.switch).and(calls.pipe_op).and(task);
         let before_send = busy.wake.without(send);
         let flight = busy.latency.without(before_send).without(handled).without(way_back);
         self.cost(

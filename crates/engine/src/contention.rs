@@ -17,6 +17,8 @@ pub(crate) struct Distances {
     overlapped: [u64; 5],
     /// The same for one line of a sequential copy, in 1/1024 ns.
     streamed: [u64; 5],
+    /// How long before it needs lines a core asks for them, in ns.
+    lookahead_ns: u64,
 }
 
 impl Distances {
@@ -33,6 +35,7 @@ impl Distances {
             transfer_ns,
             overlapped: transfer_ns.map(|ns| ns * 1024 * 100 / c.mlp_pct.max(1)),
             streamed: transfer_ns.map(|ns| ns * 1024 * 100 / c.stream_pct.max(1)),
+            lookahead_ns: c.lookahead_ns,
         }
     }
 
@@ -73,6 +76,12 @@ impl Distances {
         lines * self.streamed[self.between(from, to) as usize] / 1024
     }
 
+    /// What is left to wait for of the `ns` that lines take which the core has asked for ahead.
+    #[inline]
+    pub(crate) fn ahead(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.lookahead_ns)
+    }
+
     #[inline]
     pub(crate) fn node(&self, cpu: usize) -> u16 {
         self.place[cpu][3]
@@ -111,6 +120,18 @@ pub(crate) struct Acquired {
     pub(crate) waited: u64,
     /// Moving the lock's lines from the last holder.
     pub(crate) transfer: u64,
+}
+
+impl Acquired {
+    /// How long the lock's line and others that take `others` ns are waited for. Who waits for the lock sees its line come
+    /// and asks for the others then; who finds it free has asked for all of them ahead.
+    #[inline]
+    pub(crate) fn lines_with(self, others: u64, d: &Distances) -> u64 {
+        match self.waited {
+            0 => d.ahead(self.transfer + others),
+            _ => self.transfer + d.ahead(others),
+        }
+    }
 }
 
 impl Lock {

@@ -171,10 +171,8 @@ impl Simulation<'_> {
         // with the lock's line comes the turn, then the others together
         let others = self.distances.fetch(owner, cpu, CHANNEL_LINES - 1)
             + self.distances.stream(other as usize, cpu, lines);
-        // who waits for the lock sees its line come, and asks for the others then
-        let hidden =
-            self.costs.lookahead_ns.min(if got.waited == 0 { got.transfer + others } else { others });
-        let lines_ns = got.transfer + others - hidden + self.caches.fallen_out(cold, self.queued_bytes);
+        let lines_ns =
+            got.lines_with(others, &self.distances) + self.caches.fallen_out(cold, self.queued_bytes);
         let op_ns = op_ns + copy_ns + if read { read_ns } else { 0 };
         let locked = if ch.is_pipe() { op_ns } else { SOCKET_LOCKED_NS };
         let stall = got.waited + lines_ns;
@@ -364,7 +362,7 @@ impl Simulation<'_> {
         let m = self.moment(cpu);
         let got = self.channels[ch].wait_lock[side as usize].acquire(&self.distances, cpu, m, 1);
         self.charge_stall(cpu, Part::ChannelLock, got.waited);
-        self.charge_stall(cpu, Part::ChannelLines, got.transfer);
+        self.charge_stall(cpu, Part::ChannelLines, got.lines_with(0, &self.distances));
     }
 
     /// The task queues up to wait on a side of a channel, and blocks.

@@ -288,7 +288,7 @@ impl Simulation<'_> {
 
     /// Moves lines that `from` has modified to `to`, which waits for them.
     fn fetch_lines(&mut self, from: usize, to: usize, lines: u64) {
-        let ns = self.distances.fetch(from, to, lines);
+        let ns = self.distances.ahead(self.distances.fetch(from, to, lines));
         self.charge_stall(to, Part::TaskLines, ns);
     }
 
@@ -297,10 +297,11 @@ impl Simulation<'_> {
         let m = self.moment(cpu);
         let owner = self.cpus[target].lock.owner();
         let got = self.cpus[target].lock.acquire(&self.distances, cpu, m, 1);
-        self.charge_stall(cpu, Part::RqLock, got.waited + got.transfer);
+        self.charge_stall(cpu, Part::RqLock, got.waited);
         if owner != cpu {
             let groups = self.tg_load_avg.len() as u64;
-            self.fetch_lines(owner, cpu, RQ_LINES - 1 + groups * GROUP_LINES);
+            let others = self.distances.fetch(owner, cpu, RQ_LINES - 1 + groups * GROUP_LINES);
+            self.charge_stall(cpu, Part::TaskLines, got.lines_with(others, &self.distances));
         }
     }
 

@@ -60,7 +60,7 @@ fn a_run_that_ends_early_is_simulated_whole() {
 fn a_wider_interval_skips_more() {
     let workload = workload("tbench 4 -t 1");
     let skipped = |pct| outcome(&workload, Some(pct)).skipped.map_or(0, |skipped| skipped.skipped_ns);
-    let (wide, narrow) = (skipped(5.0), skipped(0.1));
+    let (wide, narrow) = (skipped(5.0), skipped(0.01));
     assert!(wide > narrow, "{wide} {narrow}");
 }
 

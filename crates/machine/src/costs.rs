@@ -178,8 +178,8 @@ costs! {
     /// What a receive on a local socket takes longer than a send, in ns.
     socket_read_ns = 45 (0..=90) in 0..=1_000_000,
         "measured: as for pipes: 10 to 80 ns";
-    /// How long before it needs the lines of a pipe or socket an out-of-order core asks for them, in ns: so much of their
-    /// transfer is hidden by the work before.
+    /// How long before it needs the lines of a pipe, a socket, a task or a runqueue an out-of-order core asks for them, in ns:
+    /// so much of their transfer is hidden by the work before.
     lookahead_ns = 90 (40..=130) in 0..=100_000,
         "measured: a pipe operation between two busy CPUs takes 20 to 50 ns longer than on one CPU, where its lines take 45 to 57 ns each one after the other; Zen 4 guest, Linux 6.18 (docs/results/pinned.md)";
     /// A call to wait for a futex, without entering the kernel, queueing and switching, in ns.

@@ -40,8 +40,8 @@ parts! {
     FutexLines futex_lines: "cache lines of mutexes, futexes and other shared words, and waiting for them";
     Wakeup wakeup: "waking tasks: try_to_wake_up, interrupts that are sent, waiting for a task that still leaves its CPU";
     IdleScan idle_scan: "cache lines of the CPUs that a search for an idle one looks at";
-    TaskLines task_lines: "cache lines of woken tasks and of runqueues that come from other CPUs";
-    RqLock rq_lock: "waiting for the locks of runqueues, and getting them from other CPUs";
+    TaskLines task_lines: "cache lines of woken tasks and of runqueues, their locks included, that come from other CPUs";
+    RqLock rq_lock: "waiting for the locks of runqueues";
     TgLoadAvg tg_load_avg: "the contended cache line of the task group's load average";
     Queue queue: "enqueue, dequeue and the choice of the next task";
     Switch switch: "context switches";
