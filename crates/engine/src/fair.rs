@@ -80,6 +80,7 @@ impl Simulation<'_> {
     }
 
     fn wakeup_preempt_fair(&mut self, task: u32, cpu: usize, by: usize, wake_flags: u32) {
+        self.charge_curr(cpu);
         let d = loop {
             let c = &mut self.cpus[cpu];
             let se = &self.tasks[task as usize].se;
