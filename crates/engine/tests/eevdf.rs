@@ -73,3 +73,16 @@ fn a_sleeper_that_stayed_queued_for_too_long_gains_nothing_by_it() {
     // the spinner ran 8 ms, the sleeper owed 2: now the spinner is ahead, and not eligible
     assert_eq!(wait_of_debtor(&[("DELAY_ZERO", false)]), 0);
 }
+
+#[test]
+fn a_sleeper_that_is_still_queued_preempts_a_task_whose_request_has_just_been_served() {
+    // the writer has had 4 ms of its request of 3; it is charged with them by the wakeup, before the tick at 8.95 ms
+    let (write, read) = (Op::WriteTo { channel: 0, bytes: 1 }, Op::ReadFrom { channel: 0, bytes: 1 });
+    let main = [Op::MarkStart, spawn(1), spawn(2), Op::WaitChildren, Op::MarkEnd];
+    let reader = [run(4 * MS), read, run(MS)];
+    let writer = [run(4 * MS), write, run(20 * MS)];
+    let mut s = Setup::free("1c", workload(1, vec![program(&main), program(&reader), program(&writer)]));
+    s.machine.hz = 100;
+    let r = s.tunable("base_slice_ns", 3_000_000).run();
+    assert_eq!(turns(&r, 2), [(0, 4 * MS), (8 * MS, MS)]);
+}

@@ -178,8 +178,10 @@ fn feature_case(name: &str) -> Option<Setup> {
         "ASYM_LB" => asymmetric("4l2c2t", spinners(14, 60_000_000)),
         "IDLEST_BY_LOAD" => crowd("2l4c2t"),
         "WA_EFFECTIVE_LOAD" => crowd("2l4c2t").profile("linux-4.8"),
-        // a cost is first decayed after a second
-        "NEWIDLE_COST_DECAY" => Setup::new("4c", restless(6, 100_000, 100_000, 8000)),
+        // a cost is first decayed after a second, and matters if CPUs are idle for about as long
+        "NEWIDLE_COST_DECAY" => {
+            Setup::new("4c", restless(6, 100_000, 100_000, 8000)).cost("balance_ns", 50_000)
+        }
         // threads are forked one after the other and soon sleep
         "IDLEST_LOAD_AVG" => crowd("2l4c2t").profile("linux-4.8"),
         // wakeups of tasks that are too big for a little core
