@@ -3,6 +3,7 @@
 //! A published row is an *effect* if its change is beyond twice its spread, and is scored by its sign. Otherwise it is a
 //! *null* row: it says that nothing changed, and a simulation has to say the same.
 
+mod before;
 mod fit;
 mod markdown;
 mod record;
@@ -16,6 +17,7 @@ use crate::compare::Comparison;
 use crate::published::PublishedBesideSimulated;
 use crate::stats::{Statistic, Summary};
 
+pub use before::Level;
 pub use fit::{FamilyFit, Fit};
 pub use markdown::render;
 pub use record::{Hits, Record, Standing, benchmark};
@@ -63,6 +65,15 @@ impl RowVerdict {
     }
 }
 
+/// A value before the change, in the unit of its metric.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    /// The published one; not 0.
+    pub published: f64,
+    /// The simulated one.
+    pub simulated: f64,
+}
+
 /// A published row beside what was simulated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -74,12 +85,16 @@ pub struct Row {
     pub case: Option<String>,
     /// Label of the variant, if it is not the first.
     pub variant: Option<String>,
+    /// Name of the machine.
+    pub machine: String,
     /// Name of the workload without its options, see [`benchmark`].
     pub benchmark: String,
     /// Name of the metric.
     pub metric: String,
     /// What of the runs it is.
     pub statistic: Statistic,
+    /// Its value before the change; `None` if that was not published, or is not simulated.
+    pub before: Option<Before>,
     /// Published change in percent, + is better.
     pub published_pct: Option<f64>,
     /// Published spread, or [`ROW_SPREAD_UNKNOWN`].
@@ -104,14 +119,18 @@ pub struct Row {
 impl Row {
     fn new(comparison: &Comparison, beside: &PublishedBesideSimulated) -> Row {
         let published = beside.published;
+        let simulated = beside.baseline.and_then(|runs| runs.statistic(published.statistic));
+        let before = published.baseline.filter(|value| *value != 0.0).zip(simulated);
         let row = Row {
             id: published.id.clone(),
             experiment: comparison.experiment.clone(),
             case: comparison.case.clone(),
             variant: published.variant.clone(),
+            machine: comparison.recipe.machine.split(':').next().unwrap_or_default().to_owned(),
             benchmark: benchmark(&comparison.recipe.workload),
             metric: published.metric.clone(),
             statistic: published.statistic,
+            before: before.map(|(published, simulated)| Before { published, simulated }),
             published_pct: published.delta_pct,
             spread_pct: published.spread_pct.unwrap_or(ROW_SPREAD_UNKNOWN),
             spread_published: published.spread_pct.is_some(),
@@ -269,6 +288,8 @@ pub struct Fidelity {
     pub overall: Score,
     /// In the order of their names.
     pub families: Vec<Family>,
+    /// How the values before the changes agree.
+    pub before: Vec<Level>,
     /// What costs that are fitted to them would be worth. `None` if fewer than three families have intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
@@ -292,7 +313,8 @@ impl Fidelity {
         });
         let families: Vec<Family> = families.collect();
         let fit = Fit::of(&families);
-        Fidelity { notes, overall, families, fit }
+        let before = before::levels(&families);
+        Fidelity { notes, overall, families, before, fit }
     }
 }
 
@@ -307,7 +329,7 @@ mod tests {
     use crate::uncertainty::Uncertainty;
 
     /// Runs of 99, 100 and 101 times `base` and `patched` events per second: a coefficient of variation of 1 %.
-    fn comparison(base: f64, patched: f64, published: Vec<Published>) -> Comparison {
+    pub(super) fn comparison(base: f64, patched: f64, published: Vec<Published>) -> Comparison {
         let side = |label: &str, value: f64| Runs {
             label: label.into(),
             runs: [0.99, 1.0, 1.01]
@@ -318,7 +340,7 @@ mod tests {
         Comparison::new("e", &[], side("a", base), vec![side("b", patched)], published, vec![])
     }
 
-    fn published(delta_pct: f64, spread_pct: Option<f64>) -> Published {
+    pub(super) fn published(delta_pct: f64, spread_pct: Option<f64>) -> Published {
         Published {
             id: None,
             case: None,

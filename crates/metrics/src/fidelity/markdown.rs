@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{EFFECT_SPREADS, Family, FamilyFit, Fidelity, Fit, ROW_SPREAD_UNKNOWN, Row, Score};
+use super::{EFFECT_SPREADS, Family, FamilyFit, Fidelity, Fit, Level, ROW_SPREAD_UNKNOWN, Row, Score};
 use crate::ablation::{self, delta};
 use crate::markdown::{escape, table};
 use crate::stats::Statistic;
@@ -18,6 +18,7 @@ pub fn render(fidelity: &Fidelity) -> String {
     }
     out.push_str("\n## Summary\n\n");
     out.push_str(&summary(fidelity, intervals));
+    out.push_str(&before(&fidelity.before));
     for family in &fidelity.families {
         _ = write!(out, "\n## {}\n\n{}", escape(&family.name), rows(&family.rows, intervals));
     }
@@ -85,6 +86,31 @@ fn summary(fidelity: &Fidelity, intervals: bool) -> String {
     let families = fidelity.families.iter().map(|family| line(&escape(&family.name), &family.score));
     let all = families.chain(std::iter::once(line("**all**", &fidelity.overall)));
     table(1, &header.collect::<Vec<_>>(), &all.collect::<Vec<_>>())
+}
+
+/// How the values before the changes agree, nothing if none was published.
+fn before(levels: &[Level]) -> String {
+    if levels.is_empty() {
+        return String::new();
+    }
+    let header =
+        ["machine", "benchmark", "metric", "figures", "median", "lowest", "highest"].map(String::from);
+    let row = |level: &Level| {
+        let factors = [level.median, level.lowest, level.highest].map(|factor| format!("{factor:.2}"));
+        let names = [&level.machine, &level.benchmark, &level.metric].map(|name| escape(name));
+        names.into_iter().chain([level.figures.to_string()]).chain(factors).collect()
+    };
+    let rows: Vec<_> = levels.iter().map(row).collect();
+    format!(
+        "
+## Before the change
+
+Simulated values before the change, divided by the published ones: 1 is exact. A change may be right on a machine whose \
+speed is wrong, but where a benchmark takes half or twice the time, it does not do the same as on the real machine.
+
+{}",
+        table(3, &header, &rows)
+    )
 }
 
 fn score_cells(name: &str, score: &Score, intervals: bool) -> Vec<String> {
@@ -201,6 +227,8 @@ mod tests {
     #[test]
     fn golden_page() {
         let mut comparison = example();
+        comparison.recipe.machine = "2n4l: two nodes".into();
+        comparison.recipe.workload = "hackbench -g 20".into();
         let row = |id: &str, metric: &str, delta_pct, spread_pct| Published {
             id: Some(id.into()),
             metric: metric.into(),

@@ -1,0 +1,82 @@
+//! What was published of the time before a change, beside the same simulated: whether a machine is as fast in the
+//! simulation as it really was, whatever the change does.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Before, Family};
+use crate::stats::{Statistic, Summary};
+
+/// The figures of one metric that a benchmark had on a machine before a change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Name of the machine.
+    pub machine: String,
+    /// Name of the workload without its options.
+    pub benchmark: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// How many figures there are; the same one stands in several rows if a change was published more than once.
+    pub figures: usize,
+    /// Simulated over published: the median.
+    pub median: f64,
+    /// The lowest of them.
+    pub lowest: f64,
+    /// The highest.
+    pub highest: f64,
+}
+
+/// By machine, benchmark and metric, in the order of their names. Means only: extremes of many runs say little.
+pub(super) fn levels(families: &[Family]) -> Vec<Level> {
+    let mut figures: BTreeMap<[&str; 3], Vec<(&Before, [Option<&str>; 2])>> = BTreeMap::new();
+    for row in families.iter().flat_map(|family| &family.rows) {
+        let Some(before) = &row.before else { continue };
+        if row.statistic == Statistic::Mean {
+            let case = [Some(row.experiment.as_str()), row.case.as_deref()];
+            let figures = figures.entry([&row.machine, &row.benchmark, &row.metric]).or_default();
+            if !figures.contains(&(before, case)) {
+                figures.push((before, case));
+            }
+        }
+    }
+    let level = |([machine, benchmark, metric], figures): ([&str; 3], Vec<(&Before, _)>)| {
+        let ratios: Vec<f64> = figures.iter().map(|(it, _)| it.simulated / it.published).collect();
+        let summary = Summary::of(&ratios)?;
+        Some(Level {
+            machine: machine.to_owned(),
+            benchmark: benchmark.to_owned(),
+            metric: metric.to_owned(),
+            figures: ratios.len(),
+            median: summary.median,
+            lowest: summary.min,
+            highest: summary.max,
+        })
+    };
+    figures.into_iter().filter_map(level).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fidelity::tests::{comparison, published};
+    use crate::fidelity::{Fidelity, Ran};
+    use crate::published::Published;
+    use crate::stats::Statistic;
+
+    #[test]
+    fn a_figure_counts_once_and_extremes_do_not() {
+        // 100 events a second are simulated before the change; 50 and 400 were published
+        let row = |baseline| Published { baseline: Some(baseline), ..published(10.0, None) };
+        let min = Published { statistic: Statistic::Min, ..row(1.0) };
+        let without = published(10.0, None);
+        let mut comparison =
+            comparison(100.0, 110.0, vec![row(50.0), row(50.0), row(400.0), row(0.0), min, without]);
+        comparison.recipe.machine = "m: a machine".into();
+        comparison.recipe.workload = "hackbench -g 1".into();
+        let fidelity = Fidelity::new(vec![("f".into(), Ran::new(&[comparison], vec![]))], vec![]);
+        let [level] = &fidelity.before[..] else { panic!("{:?}", fidelity.before) };
+        let names = [&level.machine, &level.benchmark, &level.metric].map(String::as_str);
+        assert_eq!(names, ["m", "hackbench", "events_per_s"]);
+        assert_eq!((level.figures, level.lowest, level.median, level.highest), (2, 0.25, 1.125, 2.0));
+    }
+}
