@@ -149,6 +149,23 @@ pub(crate) struct Default {
     pub(crate) notes: Vec<String>,
 }
 
+impl Default {
+    /// Preempts as a kernel does.
+    pub(crate) fn preempts_as(&mut self, preemption: Preemption) {
+        let full = matches!(preemption, Preemption::Full | Preemption::Rt);
+        self.policy.changes.switch_feature(Feature::PREEMPT_LAZY, preemption == Preemption::Lazy);
+        self.policy.changes.switch_feature(Feature::PREEMPT_FULL, full);
+        let switched = self.policy.deviations();
+        if !switched.is_empty() {
+            self.notes.push(format!(
+                "the machine's kernel runs with preempt={}: {}, other than the profile",
+                preemption.name(),
+                switched.join(", ")
+            ));
+        }
+    }
+}
+
 /// The same on the machine that is named so. What is wrong with it is said where it is loaded to be used.
 pub(crate) fn default_policy(machine: &str) -> Default {
     let loaded = Machine::load(machine).ok();
@@ -157,7 +174,7 @@ pub(crate) fn default_policy(machine: &str) -> Default {
         return Default { policy: Policy::new(Profile::DEFAULT), notes: Vec::new() };
     };
     let (profile, nearest) = Profile::of_kernel(kernel);
-    let mut policy = Policy::new(profile);
+    let policy = Policy::new(profile);
     let mut notes = Vec::new();
     if nearest {
         notes.push(format!(
@@ -165,19 +182,11 @@ pub(crate) fn default_policy(machine: &str) -> Default {
             profile.name()
         ));
     }
+    let mut default = Default { policy, notes };
     if let Some(preemption) = loaded.as_ref().and_then(|machine| machine.preemption) {
-        let full = matches!(preemption, Preemption::Full | Preemption::Rt);
-        policy.changes.switch_feature(Feature::PREEMPT_LAZY, preemption == Preemption::Lazy);
-        policy.changes.switch_feature(Feature::PREEMPT_FULL, full);
-        let switched = policy.deviations();
-        if !switched.is_empty() {
-            notes.push(format!(
-                "the machine's kernel runs with preempt={}: {}, other than the profile",
-                preemption.name(),
-                switched.join(", ")
-            ));
-        }
+        default.preempts_as(preemption);
     }
+    let Default { policy, notes } = &mut default;
     let before = policy.deviations();
     for feature in loaded.iter().flat_map(|machine| &machine.features) {
         // the kernel has others, which nothing here stands for
@@ -187,7 +196,7 @@ pub(crate) fn default_policy(machine: &str) -> Default {
     if !set.is_empty() {
         notes.push(format!("the machine's kernel runs with {}, other than the profile", set.join(", ")));
     }
-    Default { policy, notes }
+    default
 }
 
 /// The policy with the profile of that name, or the default on the machine.

@@ -11,8 +11,13 @@ use serde_json::Value;
 
 const WORKLOAD: &str = "hackbench -g 1 -f 4 -l 2000 -T -p";
 
-/// Runs validate where hackbench is a script.
+/// Runs validate where hackbench is a script, and the kernel one of 6.18.
 fn validate(script: &str, args: &[&str]) -> Ran {
+    validate_here(script, &[&["--profile", "linux-6.18"], args].concat())
+}
+
+/// The same with the running kernel.
+fn validate_here(script: &str, args: &[&str]) -> Ran {
     let bin = tempfile::tempdir().unwrap();
     let hackbench = bin.path().join("hackbench");
     fs::write(&hackbench, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -20,7 +25,7 @@ fn validate(script: &str, args: &[&str]) -> Ran {
     let path = format!("{}:/usr/bin:/bin", bin.path().display());
     let output = Command::new(env!("CARGO_BIN_EXE_coreward"))
         .env("PATH", path)
-        .args(["validate", WORKLOAD, "--rounds", "1", "--task-group-depth", "1", "--profile", "linux-6.18"])
+        .args(["validate", WORKLOAD, "--rounds", "1", "--task-group-depth", "1"])
         .args(args)
         .output()
         .unwrap();
@@ -109,6 +114,18 @@ fn the_machine_is_calibrated_between_the_rounds() {
 }
 
 #[test]
+fn a_machine_that_is_calibrated_keeps_the_kernel_that_runs_here() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("here.toml");
+    let kernel = |args: &[&str]| {
+        let json = validate_here("echo Time: 0.01", &[&["--json"], args].concat()).stdout;
+        let json: Value = serde_json::from_str(&json).unwrap();
+        [json["profile"].clone(), json["changed"].clone()]
+    };
+    assert_eq!(kernel(&["--calibrate", file.to_str().unwrap()]), kernel(&[]));
+}
+
+#[test]
 fn a_machine_that_is_not_this_one_and_a_benchmark_that_fails_are_refused() {
     let ran = coreward(&["validate", "--machine", "epyc-9654-2s"]);
     assert_eq!(ran.status, 2);
@@ -173,7 +190,9 @@ fn every_form_of_the_report_has_the_same_verdict() {
     assert_eq!((saved.status, saved.stdout.as_str()), (0, ""), "{}", saved.stderr);
 
     let again = |options: &[&str]| {
-        coreward(&[&["validate", "--real", &path("real.json"), "--machine", "sysfs"], options].concat())
+        let stored =
+            ["validate", "--real", &path("real.json"), "--machine", "sysfs", "--profile", "linux-6.18"];
+        coreward(&[&stored, options].concat())
     };
     let json = format!("--json={}", path("out.json"));
     let text = again(&["--html", &path("page.html"), &json]);
@@ -188,7 +207,8 @@ fn every_form_of_the_report_has_the_same_verdict() {
     assert!(page.contains(WORKLOAD) && page.ends_with("</html>\n") && !page.contains("<script"));
 
     // what --json writes can be read as well
-    let from_json = coreward(&["validate", "--real", &path("out.json"), "--machine", "sysfs"]);
+    let stored = ["validate", "--real", &path("out.json"), "--machine", "sysfs", "--profile", "linux-6.18"];
+    let from_json = coreward(&stored);
     assert_eq!(from_json.stdout, text.stdout);
     let other = again(&["hackbench -g 9"]);
     assert_eq!(
@@ -230,4 +250,11 @@ fn stored_figures_are_simulated_with_the_kernel_of_the_machine_file() {
     let said = report(file.to_str().unwrap());
     assert!(said.contains(changed), "{said}");
     assert!(!report(MACHINE).contains(changed));
+    // and where it does not, the stored figures do
+    let stored = dir.path().join("real.json");
+    let text = fs::read_to_string(MEASURED).unwrap();
+    fs::write(&stored, text.replacen('{', r#"{"preemption": "none","#, 1)).unwrap();
+    let said =
+        coreward(&["validate", SOCKETS, "--real", stored.to_str().unwrap(), "--machine", MACHINE]).stdout;
+    assert!(said.contains(changed), "{said}");
 }

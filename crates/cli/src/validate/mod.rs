@@ -88,7 +88,8 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
         calibrate::apply(&found, &mut machine, args.calibrate.as_deref());
         file.write_all(machine.to_toml().as_bytes())?;
         file.finish()?;
-        host = self::host(args, machine, Some(&stored))?;
+        // the kernel is still the one that runs here
+        host = self::host(args, machine, None)?;
     }
     if let Some(mut file) = save {
         output::json(&mut file, &stored)?;
@@ -172,6 +173,7 @@ fn measure(
     Ok(Stored {
         kernel: setup::release(),
         profile: host.policy.profile.name().to_owned(),
+        preemption: Machine::load(HERE)?.preemption,
         task_group_depth: host.task_group_depth,
         rounds: args.rounds,
         record_ns: record_ns(&host.machine),
@@ -199,7 +201,11 @@ fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Resu
     let stored_profile = stored.filter(|_| !described).map(|stored| stored.profile.as_str());
     let profile = args.profile.as_deref().or(stored_profile);
     let kernel_of = if described { &args.machine } else { HERE };
-    let setup::Default { mut policy, notes } = setup::policy(profile, kernel_of)?;
+    let mut default = setup::policy(profile, kernel_of)?;
+    if let (None, Some(stored)) = (&args.profile, stored.filter(|_| !described)) {
+        stored.preemption.into_iter().for_each(|preemption| default.preempts_as(preemption));
+    }
+    let setup::Default { mut policy, notes } = default;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;

@@ -91,7 +91,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn json(&self, out: &mut dyn Write) -> Result<()> {
-        let Stored { kernel, task_group_depth, rounds, record_ns, notes, .. } = self.stored;
+        let Stored { kernel, preemption, task_group_depth, rounds, record_ns, notes, .. } = self.stored;
         let benchmarks = self.pairs.iter().map(|pair| {
             let mut benchmark = serde_json::to_value(pair)?;
             benchmark["compared"] = serde_json::to_value(pair.compared())?;
@@ -104,6 +104,7 @@ impl<'a> Report<'a> {
                 "cpus": self.host.machine.nr_cpus(),
                 "kernel": kernel,
                 "profile": self.host.policy.profile.name(),
+                "preemption": preemption,
                 "changed": self.host.policy.deviations(),
                 "task_group_depth": task_group_depth,
                 "rounds": rounds,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use coreward_machine::Preemption;
 use serde::{Deserialize, Serialize};
 
 use super::real::Ran;
@@ -17,6 +18,9 @@ pub(super) struct Stored {
     pub(super) kernel: String,
     /// The profile that stands for it.
     pub(super) profile: String,
+    /// How it preempted, if that could be known.
+    #[serde(default)]
+    pub(super) preemption: Option<Preemption>,
     pub(super) task_group_depth: u32,
     pub(super) rounds: u32,
     /// What the record of a tracepoint took the CPU that it fired on, in ns. None if there were no recorded rounds, or
