@@ -132,11 +132,14 @@ impl Tracer {
     /// Opens the tracepoints of CPUs 0 to `cpus` - 1.
     ///
     /// # Errors
-    /// This user may not, or the kernel has no tracepoints.
+    /// This user may not, tracefs is not mounted, or the kernel has no tracepoints.
     pub fn new(cpus: usize) -> io::Result<Tracer> {
         let directory = TRACEFS.iter().map(|root| Path::new(root).join("events/sched"));
         let directory = directory.into_iter().find(|directory| directory.is_dir());
-        let directory = directory.ok_or_else(|| io::Error::from_raw_os_error(libc::EACCES))?;
+        let directory = directory.ok_or_else(|| match fs::read_dir(TRACEFS[0]) {
+            Ok(_) => io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted"),
+            Err(error) => error,
+        })?;
         let bytes = (RINGS / (cpus * Kind::ALL.len()).max(1)).max(RING);
         // a ring has a power of two of pages
         let bytes = 1 << bytes.ilog2();

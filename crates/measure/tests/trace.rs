@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 
 use coreward_measure::{Distance, Tracer};
 
-/// As root a command's wakeups are seen; another user is told that it may not.
+/// As root a command's wakeups are seen; another user is told that it may not, and root that tracefs is missing.
 #[test]
 fn a_command_is_followed_by_whoever_may() {
     let cpus = available_parallelism().unwrap().get();
@@ -19,6 +19,9 @@ fn a_command_is_followed_by_whoever_may() {
             assert!(traced.scheduling.run_us(50.0).unwrap() > 0.0);
             assert!(traced.counted.switches_voluntary >= 3);
         }
-        Err(error) => assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}"),
+        Err(error) => {
+            let expected = [ErrorKind::PermissionDenied, ErrorKind::NotFound];
+            assert!(expected.contains(&error.kind()), "{error}");
+        }
     }
 }

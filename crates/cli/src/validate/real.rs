@@ -215,7 +215,7 @@ pub(super) fn run_all(
     let refused = refused.map(|error| {
         format!(
             "wakeup latencies, run lengths, what was waited for and how far migrations went are left out: the \
-             scheduler's tracepoints need root or CAP_PERFMON ({error})"
+             scheduler's tracepoints need root or CAP_PERFMON, and tracefs at /sys/kernel/tracing ({error})"
         )
     });
     let lost =
