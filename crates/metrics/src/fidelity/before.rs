@@ -27,33 +27,42 @@ pub struct Level {
     pub highest: f64,
 }
 
+/// What a case had before the change.
+#[derive(PartialEq)]
+struct Figure<'a> {
+    experiment: &'a str,
+    case: Option<&'a str>,
+    before: Before,
+}
+
 /// By machine, benchmark and metric, in the order of their names. Means only: extremes of many runs say little.
 pub(super) fn levels(families: &[Family]) -> Vec<Level> {
-    let mut figures: BTreeMap<[&str; 3], Vec<(&Before, [Option<&str>; 2])>> = BTreeMap::new();
+    let mut by_names: BTreeMap<[&str; 3], Vec<Figure>> = BTreeMap::new();
     for row in families.iter().flat_map(|family| &family.rows) {
-        let Some(before) = &row.before else { continue };
-        if row.statistic == Statistic::Mean {
-            let case = [Some(row.experiment.as_str()), row.case.as_deref()];
-            let figures = figures.entry([&row.machine, &row.benchmark, &row.metric]).or_default();
-            if !figures.contains(&(before, case)) {
-                figures.push((before, case));
-            }
+        let Some(before) = row.before.filter(|_| row.statistic == Statistic::Mean) else { continue };
+        let figure = Figure { experiment: &row.experiment, case: row.case.as_deref(), before };
+        let figures = by_names.entry([&row.machine, &row.benchmark, &row.metric]).or_default();
+        if !figures.contains(&figure) {
+            figures.push(figure);
         }
     }
-    let level = |([machine, benchmark, metric], figures): ([&str; 3], Vec<(&Before, _)>)| {
-        let ratios: Vec<f64> = figures.iter().map(|(it, _)| it.simulated / it.published).collect();
-        let summary = Summary::of(&ratios)?;
+    by_names.into_iter().filter_map(|(names, figures)| Level::new(names, &figures)).collect()
+}
+
+impl Level {
+    fn new([machine, benchmark, metric]: [&str; 3], figures: &[Figure]) -> Option<Level> {
+        let ratio = |figure: &Figure| figure.before.simulated / figure.before.published;
+        let ratios = Summary::of(&figures.iter().map(ratio).collect::<Vec<_>>())?;
         Some(Level {
             machine: machine.to_owned(),
             benchmark: benchmark.to_owned(),
             metric: metric.to_owned(),
-            figures: ratios.len(),
-            median: summary.median,
-            lowest: summary.min,
-            highest: summary.max,
+            figures: figures.len(),
+            median: ratios.median,
+            lowest: ratios.min,
+            highest: ratios.max,
         })
-    };
-    figures.into_iter().filter_map(level).collect()
+    }
 }
 
 #[cfg(test)]
