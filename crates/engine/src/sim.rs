@@ -36,10 +36,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// between two balances, and is somewhere between two ticks.
 pub(crate) const START_NS: u64 = 8_001_048_576;
 
-/// `wakee_flips` of the first task, which it has from whoever started it. Measured when benchmarks were executed on a Zen 4
-/// guest with Linux 6.18: 4 from a shell, 3 from Python and perf, 1 to 5 from `coreward validate`.
-const SHELL_WAKEE_FLIPS: u32 = 4;
-
 /// How to run a workload on a machine.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -673,7 +669,7 @@ impl<'a> Simulation<'a> {
                 task.policy.wakee_flips = parent.wakee_flips;
                 task.policy.wakee_flip_decay_ts = parent.wakee_flip_decay_ts;
             }
-            None => task.policy.wakee_flips = SHELL_WAKEE_FLIPS,
+            None => task.policy.wakee_flips = self.workload.wakee_flips,
         }
         let mask = parent.map_or(0, |parent| self.tasks[parent as usize].allowed);
         task.start_ns = match parent {

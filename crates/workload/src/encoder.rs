@@ -84,6 +84,7 @@ impl Encoder {
             channels: Vec::new(),
             first_message_channel: 0,
             programs,
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

@@ -92,6 +92,7 @@ impl Hackbench {
             channels,
             first_message_channel: FIRST,
             programs: vec![self.main(), self.receiver(loops), self.sender(loops)],
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: MESSAGE_NS,
             attributes: Vec::new(),

@@ -115,6 +115,7 @@ impl Netperf {
             channels: vec![Channel { kind }; 2 * self.clients as usize],
             first_message_channel: if stream { 0 } else { self.clients },
             programs: vec![clients_and_servers(self.clients), client, server],
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

@@ -109,6 +109,7 @@ impl PerfPipe {
             channels: vec![Channel { kind: ChannelKind::Pipe }; 2],
             first_message_channel: BACK,
             programs,
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

@@ -380,6 +380,8 @@ pub struct Workload {
     pub first_message_channel: u32,
     /// All programs; the first task runs number 0.
     pub programs: Vec<Program>,
+    /// `wakee_flips` of the first task, which it has from whoever started it; the other tasks have them from it.
+    pub wakee_flips: u32,
     /// What the tasks touch.
     pub footprint: Footprint,
     /// Work of a task in user space around each message, in ns at capacity 1024.
@@ -405,6 +407,10 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// What a shell hands on to the programs that it starts. Measured when benchmarks were executed on a Zen 4 guest with
+    /// Linux 6.18: 4 from a shell, 3 from Python and perf, 1 to 5 from `coreward validate`.
+    pub const SHELL_WAKEE_FLIPS: u32 = 4;
+
     /// Whether its threads have names of their own, and so are looked at one by one.
     pub fn tells_threads_apart(&self) -> bool {
         self.roles.iter().any(|role| matches!(role, Role::Instance(_)))

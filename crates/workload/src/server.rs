@@ -82,6 +82,7 @@ impl Server {
             channels: Vec::new(),
             first_message_channel: 0,
             programs: vec![main, thread],
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

@@ -63,6 +63,7 @@ impl StressNg {
             channels: Vec::new(),
             first_message_channel: 0,
             programs: vec![self.main(), hog()],
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

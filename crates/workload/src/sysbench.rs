@@ -93,6 +93,7 @@ impl Sysbench {
             channels: Vec::new(),
             first_message_channel: 0,
             programs: vec![self.main(), self.thread()],
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

@@ -119,6 +119,7 @@ impl Tbench {
             // operations are counted as events
             first_message_channel: 2 * self.clients,
             programs: vec![clients_and_servers(self.clients), asking, answering.build()],
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: 0,
             attributes: Vec::new(),

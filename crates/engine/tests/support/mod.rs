@@ -246,6 +246,7 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         name: "by hand".into(),
         channels: vec![Channel { kind: ChannelKind::Pipe }; channels],
         programs,
+        wakee_flips: Workload::SHELL_WAKEE_FLIPS,
         footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
         message_ns: 0,
         attributes: Vec::new(),

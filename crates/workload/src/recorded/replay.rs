@@ -208,6 +208,8 @@ pub(super) fn made(
         channels: Vec::new(),
         first_message_channel: 0,
         programs,
+        // what its tasks did before it was recorded is not known
+        wakee_flips: 0,
         footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
         message_ns: 0,
         attributes,
