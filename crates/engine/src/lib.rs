@@ -27,6 +27,7 @@ mod cpu;
 mod event;
 mod exec;
 mod fair;
+mod fork;
 mod group;
 mod idle;
 mod intervals;

@@ -22,10 +22,9 @@ use crate::timeline::Timeline;
 use crate::trace::{CpuSchedstat, DomainSchedstat, Trace};
 use coreward_machine::{Costs, IdleState, Machine, Topology};
 use coreward_metrics::{CpuTime, LatencyHistogram, Metric, Metrics, Part};
-use coreward_policy::layout::{SE_BATCH, SE_IDLE, TASK_SCHED_IDLE};
 use coreward_policy::{Code, CpuMask, Feature, PolicySettings, Reason, System, Task as PolicyTask};
 use coreward_state::{TooLarge, policy_system};
-use coreward_workload::{Policy, TaskNames, Workload};
+use coreward_workload::{TaskNames, Workload};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
@@ -632,67 +631,6 @@ impl<'a> Simulation<'a> {
     /// Uniform in 0..n.
     pub(crate) fn random(&mut self, n: u32) -> u32 {
         ((u64::from(self.rng.next_u32()) * u64::from(n)) >> 32) as u32
-    }
-
-    pub(crate) fn new_task(
-        &mut self,
-        program: u32,
-        base: u32,
-        process: bool,
-        parent: Option<u32>,
-        cpu: usize,
-    ) -> u32 {
-        let id = self.tasks.len() as u32;
-        let process = match parent {
-            Some(p) if !process => self.tasks[p as usize].process,
-            _ => id,
-        };
-        let mut task = Task::new(id, program, base, process, parent);
-        let attributes = self.workload.attributes(program);
-        let weight = self.sys.task_weight(attributes.nice, attributes.policy == Policy::Idle);
-        task.policy.weight = weight;
-        task.own_weight = weight;
-        task.group = attributes.group.map(|group| group as usize + 1);
-        task.se.weight = weight;
-        match attributes.policy {
-            Policy::Other => {}
-            Policy::Batch => task.se.flags |= SE_BATCH,
-            Policy::Idle => {
-                task.se.flags |= SE_IDLE;
-                task.policy.flags |= TASK_SCHED_IDLE;
-            }
-        }
-        match parent.map(|parent| &self.tasks[parent as usize].policy) {
-            // a fork copies the whole task (dup_task_struct(), kernel/fork.c), with what it knows of whom it woke
-            Some(parent) => {
-                task.policy.last_wakee = parent.last_wakee;
-                task.policy.wakee_flips = parent.wakee_flips;
-                task.policy.wakee_flip_decay_ts = parent.wakee_flip_decay_ts;
-            }
-            None => task.policy.wakee_flips = self.workload.wakee_flips,
-        }
-        let mask = parent.map_or(0, |parent| self.tasks[parent as usize].allowed);
-        task.start_ns = match parent {
-            None => 0,
-            Some(_) if process == id => self.costs.fork_start_ns,
-            Some(_) => self.costs.thread_start_ns,
-        };
-        self.sys.init_task(&mut task.policy, cpu);
-        self.trace.fork(
-            self.now,
-            task.policy.pid,
-            self.tasks.get(process as usize).map_or(task.policy.pid, |t| t.policy.pid),
-            program,
-            base,
-        );
-        self.tasks.push(task);
-        if process == id {
-            self.mm_counts.add(process);
-        }
-        self.allow(id, mask);
-        self.sched_cache_fork(id);
-        self.nr_live += 1;
-        id
     }
 
     fn expire_sleepers(&mut self) {

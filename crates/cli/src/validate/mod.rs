@@ -202,8 +202,9 @@ fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Resu
     let profile = args.profile.as_deref().or(stored_profile);
     let kernel_of = if described { &args.machine } else { HERE };
     let mut default = setup::policy(profile, kernel_of)?;
-    if let (None, Some(stored)) = (&args.profile, stored.filter(|_| !described)) {
-        stored.preemption.into_iter().for_each(|preemption| default.preempts_as(preemption));
+    let preemption = stored.filter(|_| !described).and_then(|stored| stored.preemption);
+    if let (None, Some(preemption)) = (&args.profile, preemption) {
+        default.preempts_as(preemption);
     }
     let setup::Default { mut policy, notes } = default;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
