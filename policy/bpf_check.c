@@ -38,6 +38,7 @@ int task_is_queued(void *ctx)
 {
 	(void)ctx;
 	track_init_task(&task[0], wakeup.this_cpu);
+	track_fork(&task[0], &task[1]);
 	track_set_task_cpu(&sys, &task[1], wakeup.prev_cpu);
 	track_enqueue_task(&sys, &task[1], wakeup.this_cpu, wakeup.now);
 	track_delay_dequeue(&sys, &task[1], wakeup.now);

@@ -12,6 +12,11 @@ void cw_track_init_task(struct cw_task *p, s32 cpu)
 	track_init_task(p, cpu);
 }
 
+void cw_track_fork(struct cw_task *p, const struct cw_task *parent)
+{
+	track_fork(p, parent);
+}
+
 bool cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
 	return track_enqueue_task(sys, p, cpu, now);

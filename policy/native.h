@@ -15,6 +15,7 @@
 
 bool cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now);
 void cw_track_init_task(struct cw_task *p, s32 cpu);
+void cw_track_fork(struct cw_task *p, const struct cw_task *parent);
 bool cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
 bool cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
 bool cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);

@@ -76,7 +76,8 @@ static inline void host_set_cpus_allowed(struct host_task *t, const struct task_
 }
 
 /* A task is seen for the first time; `is_new`: it has just been forked. */
-static inline void host_init_task(struct host_task *t, const struct task_struct *p, bool is_new)
+static inline void host_init_task(struct host_task *t, const struct task_struct *p, bool is_new,
+				  u64 now)
 {
 	t->policy.pid = p->pid;
 	t->policy.process = (u32)p->tgid;
@@ -84,6 +85,8 @@ static inline void host_init_task(struct host_task *t, const struct task_struct 
 		t->policy.flags |= CW_TASK_NEW;
 	host_set_weight(t, p);
 	track_init_task(&t->policy, bpf_get_smp_processor_id());
+	t->policy.wakee_flips = p->wakee_flips;
+	t->policy.wakee_flip_decay_ts = now;
 }
 
 /* The task leaves its queue, if it is in one. `sleeps`: it does so because it waits for something, or ends. */

@@ -690,6 +690,8 @@ void BPF_STRUCT_OPS(live_set_cpumask, struct task_struct *p, const struct cpumas
 s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct live_task *t = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	const struct live_task *parent = args->fork ? lookup_task(bpf_get_current_task_btf()) : NULL;
+	u64 now = scx_bpf_now();
 
 	if (!t)
 		return -ENOMEM;
@@ -697,9 +699,11 @@ s32 BPF_STRUCT_OPS(live_init_task, struct task_struct *p, struct scx_init_task_a
 	t->se.slept_on = -1;
 	t->se.se.id = p->pid;
 	t->ran_on = -1;
-	host_init_task(&t->host, p, args->fork);
+	host_init_task(&t->host, p, args->fork, now);
+	if (parent)
+		track_fork(&t->host.policy, &parent->host.policy);
 	host_set_cpus_allowed(&t->host, p, p->cpus_ptr);
-	sched_cache_fork(p, scx_bpf_now());
+	sched_cache_fork(p, now);
 	return 0;
 }
 

@@ -171,6 +171,7 @@ static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 {
 	struct shadow_task *t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct shadow_totals *total;
+	u64 now = bpf_ktime_get_ns();
 
 	if (!t) {
 		total = totals_of_this_cpu();
@@ -183,13 +184,11 @@ static struct shadow_task *task_of(struct task_struct *p, bool is_new)
 	t->known = 1;
 	t->hidden = !is_idle(p) && is_hidden(p->pid);
 	t->wake.choice = t->exec.choice = t->exec_cpu = -1;
-	host_init_task(&t->host, p, is_new);
+	host_init_task(&t->host, p, is_new, now);
 	if (prefers_llc())
-		sched_cache_fork(p, bpf_ktime_get_ns());
+		sched_cache_fork(p, now);
 	t->host.policy.cpu = task_cpu(p);
 	t->host.policy.recent_used_cpu = p->recent_used_cpu;
-	t->host.policy.wakee_flips = p->wakee_flips;
-	t->host.policy.wakee_flip_decay_ts = bpf_ktime_get_ns();
 	if (!is_new)
 		take_averages(&t->host.policy.avg, p);
 	return t;

@@ -156,6 +156,20 @@ static void test_sleeper_moves(void)
 	CHECK_EQ(sys.cpu[0].removed.nr, 0);
 }
 
+/* What a task knows of those that it woke is its parent's at first. */
+static void test_fork(void)
+{
+	begin();
+	task[0].last_wakee = 7;
+	task[0].wakee_flips = 3;
+	task[0].wakee_flip_decay_ts = 5000;
+	track_fork(&task[1], &task[0]);
+	CHECK_EQ(task[1].last_wakee, 7);
+	CHECK_EQ(task[1].wakee_flips, 3);
+	CHECK_EQ(task[1].wakee_flip_decay_ts, 5000);
+	CHECK_EQ(task[1].pid, 2);
+}
+
 /* A new task begins with half of the capacity that nobody uses. */
 static void test_new_task(void)
 {
@@ -316,6 +330,7 @@ int main(void)
 	test_two_tasks();
 	test_queued_moves();
 	test_sleeper_moves();
+	test_fork();
 	test_new_task();
 	test_delayed();
 	test_preferred_llc();

@@ -4,6 +4,7 @@
  * do, and the functions below do what the kernel's fair class does at the same moment:
  *
  *	track_init_task()	a task is seen for the first time
+ *	track_fork()		it was created by another one
  *	track_enqueue_task()	it is queued on a CPU: it woke up, is new, or was moved
  *	track_set_next_task()	the CPU switches to it
  *	track_task_tick()	a tick finds it running
@@ -105,6 +106,17 @@ static inline void track_init_task(struct cw_task *p, s32 cpu)
 	p->queued.cpu = -1;
 	p->queued.llc = CW_NONE;
 	init_entity_runnable_average(p);
+}
+
+/*
+ * A new task was created by `parent`. A fork copies the whole task (dup_task_struct(), kernel/fork.c), with
+ * whom it woke last and how often that was another one.
+ */
+static inline void track_fork(struct cw_task *p, const struct cw_task *parent)
+{
+	p->last_wakee = parent->last_wakee;
+	p->wakee_flips = parent->wakee_flips;
+	p->wakee_flip_decay_ts = parent->wakee_flip_decay_ts;
 }
 
 /* The task, which is not queued, ends or goes elsewhere: its averages leave the CPU that they are part of. */

@@ -36,15 +36,6 @@ impl Simulation<'_> {
                 task.policy.flags |= TASK_SCHED_IDLE;
             }
         }
-        match parent.map(|parent| &self.tasks[parent as usize].policy) {
-            // a fork copies the whole task (dup_task_struct(), kernel/fork.c), with what it knows of whom it woke
-            Some(parent) => {
-                task.policy.last_wakee = parent.last_wakee;
-                task.policy.wakee_flips = parent.wakee_flips;
-                task.policy.wakee_flip_decay_ts = parent.wakee_flip_decay_ts;
-            }
-            None => task.policy.wakee_flips = self.workload.wakee_flips,
-        }
         let mask = parent.map_or(0, |parent| self.tasks[parent as usize].allowed);
         task.start_ns = match parent {
             None => 0,
@@ -52,6 +43,10 @@ impl Simulation<'_> {
             Some(_) => self.costs.thread_start_ns,
         };
         self.sys.init_task(&mut task.policy, cpu);
+        match parent {
+            Some(parent) => self.sys.fork(&mut task.policy, &self.tasks[parent as usize].policy),
+            None => task.policy.wakee_flips = self.workload.wakee_flips,
+        }
         self.trace.fork(
             self.now,
             task.policy.pid,

@@ -77,6 +77,12 @@ impl System {
         unsafe { (self.code.native.cw_track_init_task)(p, cpu as i32) }
     }
 
+    /// The new task `p` was created by `parent`.
+    pub fn fork(&self, p: &mut Task, parent: &Task) {
+        // SAFETY: as above.
+        unsafe { (self.code.native.cw_track_fork)(p, parent) }
+    }
+
     /// The task is queued on `cpu`.
     pub fn enqueue_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
         // SAFETY: as above.

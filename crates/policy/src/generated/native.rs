@@ -5,6 +5,7 @@ use super::layout::*;
 unsafe extern "C" {
     pub fn cw_update_blocked_averages(sys: *mut Sys, cpu: i32, now: u64) -> bool;
     pub fn cw_track_init_task(p: *mut Task, cpu: i32);
+    pub fn cw_track_fork(p: *mut Task, parent: *const Task);
     pub fn cw_track_enqueue_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
     pub fn cw_track_set_next_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
     pub fn cw_track_task_tick(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
@@ -105,6 +106,7 @@ unsafe extern "C" {
 pub struct Native {
     pub cw_update_blocked_averages: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64) -> bool,
     pub cw_track_init_task: unsafe extern "C" fn(p: *mut Task, cpu: i32),
+    pub cw_track_fork: unsafe extern "C" fn(p: *mut Task, parent: *const Task),
     pub cw_track_enqueue_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
     pub cw_track_set_next_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
     pub cw_track_task_tick: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
@@ -215,6 +217,7 @@ impl Native {
     pub const BUILT_IN: Native = Native {
         cw_update_blocked_averages,
         cw_track_init_task,
+        cw_track_fork,
         cw_track_enqueue_task,
         cw_track_set_next_task,
         cw_track_task_tick,
@@ -281,6 +284,7 @@ impl Native {
             Ok(Native {
                 cw_update_blocked_averages: *library.get(b"cw_update_blocked_averages\0")?,
                 cw_track_init_task: *library.get(b"cw_track_init_task\0")?,
+                cw_track_fork: *library.get(b"cw_track_fork\0")?,
                 cw_track_enqueue_task: *library.get(b"cw_track_enqueue_task\0")?,
                 cw_track_set_next_task: *library.get(b"cw_track_set_next_task\0")?,
                 cw_track_task_tick: *library.get(b"cw_track_task_tick\0")?,
