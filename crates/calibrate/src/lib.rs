@@ -85,8 +85,6 @@ pub struct Calibration {
     pub idle_states: Vec<IdleState>,
     /// Why the idle states are not used, if they are not.
     pub idle_doubt: Option<String>,
-    /// Ticks a second, if they could be seen.
-    pub hz: Option<u32>,
     /// Accesses to one line by more and more CPUs. The simulation derives them from transfers; they are here to be
     /// compared.
     pub contended: Vec<Contended>,
@@ -171,7 +169,7 @@ impl Calibration {
         next(&mut found, "threads and processes")?;
         found.processes()?;
         next(&mut found, "the tick")?;
-        found.tick(cpus.first)?;
+        found.tick(cpus.first, machine.hz)?;
         next(&mut found, "caches and memory")?;
         let near = found.memory(machine, &cpus)?;
         if let (Some(other), Some(transfer)) = (cpus.other, near) {
@@ -219,12 +217,6 @@ impl Calibration {
                 .idle_states
                 .iter_mut()
                 .for_each(|state| state.source = format!("{}; {when}", state.source));
-        }
-        if let Some(hz) = self.hz {
-            machine.hz = hz;
-            machine
-                .sources
-                .insert("hz".to_owned(), format!("measured: interruptions of a busy task; {when}"));
         }
         self.record_others(machine, when);
     }
@@ -359,9 +351,8 @@ impl Calibration {
         Ok(())
     }
 
-    fn tick(&mut self, cpu: usize) -> Result<(), CalibrateError> {
-        if let Some((hz, tick)) = tick::tick(cpu).map_err(refused("the tick"))? {
-            self.hz = Some(hz);
+    fn tick(&mut self, cpu: usize, hz: u32) -> Result<(), CalibrateError> {
+        if let Some(tick) = tick::tick(cpu, hz).map_err(refused("the tick"))? {
             self.cost("tick_ns", tick, "periodic interruptions of a busy task");
         }
         Ok(())
@@ -526,10 +517,10 @@ mod tests {
     fn what_is_measured_is_written_with_how() {
         let mut machine = Machine::load("2c").unwrap();
         let sample = Sample { ns: 123.4, spread_ns: 5.0 };
-        let mut found = Calibration { hz: Some(1000), ..Calibration::default() };
+        let mut found = Calibration::default();
         found.cost("syscall_ns", sample, "getppid()");
         found.apply(&mut machine, "today");
-        assert_eq!((machine.costs.syscall_ns, machine.hz), (123, 1000));
+        assert_eq!(machine.costs.syscall_ns, 123);
         let source = &machine.sources["costs.syscall_ns"];
         assert_eq!(source, "measured: getppid(); mean 123, middle half within 5; today");
         assert_eq!(Machine::from_toml_str("m.toml", &machine.to_toml()).unwrap(), machine);

@@ -16,7 +16,6 @@ impl Calibration {
                 found.costs.push(middle_cost(cost, passes).doubt_if_wide());
             }
         }
-        found.hz = median(passes.iter().filter_map(|pass| pass.hz).collect());
         let contended = alike(passes, |pass| &pass.contended, |a, b| a.cpus == b.cpus);
         found.contended = contended.map(middle_contended).collect();
         let refills = alike(passes, |pass| &pass.refills, |a, b| (a.bytes, a.source) == (b.bytes, b.source));

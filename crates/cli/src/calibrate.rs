@@ -88,9 +88,6 @@ fn text(out: &mut dyn Write, found: &Calibration, before: &Costs, machine: &Mach
             cost.name, cost.sample.ns, cost.sample.spread_ns, cost.how
         )?;
     }
-    if let Some(hz) = found.hz {
-        writeln!(out, "\nticks a second: {hz}")?;
-    }
     writeln!(out, "\n{:20} {:>10} {:>10}  how", "idle state", "exit ns", "from ns")?;
     for state in &machine.idle_states {
         writeln!(
@@ -141,7 +138,6 @@ fn json(out: &mut dyn Write, found: &Calibration, machine: &Machine) -> Result<(
         out,
         &json!({
             "costs": costs,
-            "hz": found.hz,
             "contended_line": contended.collect::<Vec<_>>(),
             "refill": refills.collect::<Vec<_>>(),
             "not_measured": open.collect::<serde_json::Map<_, _>>(),

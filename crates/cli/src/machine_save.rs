@@ -47,7 +47,6 @@ fn measured(machine: &mut Machine, calibrated: Machine) -> Result<()> {
     }
     machine.costs = calibrated.costs;
     machine.idle_states = calibrated.idle_states;
-    machine.hz = calibrated.hz;
     machine.sources.extend(calibrated.sources);
     Ok(())
 }

@@ -21,6 +21,9 @@ pub enum Preemption {
     Rt,
 }
 
+/// Ticks a second that a kernel may have.
+pub(crate) const HZ: std::ops::RangeInclusive<u32> = 24..=1200;
+
 /// Larger configurations are not read; one of 2025 has 300 KiB.
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
@@ -47,6 +50,19 @@ impl Preemption {
 pub(crate) fn release() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(text.trim().to_owned()).filter(|release| !release.is_empty())
+}
+
+/// Ticks a second of the running kernel: the coarse clocks advance at each tick.
+pub(crate) fn hz() -> Option<u32> {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    rate(tick.tv_sec, tick.tv_nsec)
+}
+
+/// The rate of what comes every so many seconds and nanoseconds; `None` if Linux has no such rate (`CONFIG_HZ`).
+fn rate(s: i64, ns: i64) -> Option<u32> {
+    let tick_ns = s.checked_mul(1_000_000_000)?.checked_add(ns).filter(|ns| *ns > 0)?;
+    let hz = (1_000_000_000 + tick_ns / 2) / tick_ns;
+    u32::try_from(hz).ok().filter(|hz| HZ.contains(hz))
 }
 
 /// How the running kernel of that release preempts, if it can be known.
@@ -126,6 +142,15 @@ fn of_config(text: &str) -> Option<Preemption> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rate_is_that_of_the_coarse_clocks() {
+        assert_eq!(rate(0, 4_000_000), Some(250));
+        assert_eq!(rate(0, 3_333_333), Some(300));
+        assert_eq!(rate(0, 1_000_000), Some(1000));
+        assert_eq!(rate(0, 1), None, "a clock that does not tick");
+        assert_eq!((rate(0, 0), rate(1, 0), rate(i64::MAX, 0)), (None, None, None));
+    }
 
     #[test]
     fn the_model_is_known_wherever_the_kernel_tells_it() {

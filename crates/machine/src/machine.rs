@@ -34,6 +34,9 @@ pub(crate) const MAX_DISTANCE: u32 = 254;
 /// Linux's default for `node_reclaim_distance` (`RECLAIM_DISTANCE`).
 pub(crate) const RECLAIM_DISTANCE: u32 = 30;
 
+/// How this machine's ticks a second are known.
+const HZ_SOURCE: &str = "the running kernel: resolution of CLOCK_MONOTONIC_COARSE";
+
 /// Processor family; it decides the kernel's table of topology levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -222,6 +225,10 @@ impl Machine {
                     machine.kernel = kernel::release();
                     machine.preemption = machine.kernel.as_deref().and_then(kernel::preemption);
                     machine.features = kernel::features();
+                    if let Some(hz) = kernel::hz() {
+                        machine.hz = hz;
+                        machine.sources.insert("hz".to_owned(), HZ_SOURCE.to_owned());
+                    }
                 }
                 return Ok(machine);
             }

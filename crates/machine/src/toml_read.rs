@@ -387,7 +387,9 @@ impl Reader<'_> {
             machine.arch = self.choice("arch", figure, &Arch::ALL)?;
         }
         if let Some(figure) = &file.hz {
-            machine.hz = self.integer("hz", figure, 24, 1200)? as u32;
+            machine.hz =
+                self.integer("hz", figure, u64::from(*kernel::HZ.start()), u64::from(*kernel::HZ.end()))?
+                    as u32;
         }
         if let Some(figure) = &file.kernel {
             machine.kernel = Some(self.text("kernel", figure)?.to_owned());
