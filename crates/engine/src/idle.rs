@@ -16,17 +16,14 @@ impl Simulation<'_> {
             self.sched_ttwu_pending(cpu);
             return self.schedule(cpu);
         }
-        let state = self.choose_idle_state(cpu);
+        self.enter_idle_state(cpu);
         let c = &mut self.cpus[cpu];
         c.activity = Activity::Idle;
-        c.idle_state = state;
         c.need_resched = false;
         c.tick_at = NEVER;
         c.hrtick_at = NEVER;
         self.sys.set_next_task_idle(cpu, self.now);
-        let rq = &mut self.sys.cpu[cpu];
-        rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
-        let llc = rq.llc as usize;
+        let llc = self.sys.cpu[cpu].llc as usize;
         self.sys.llc[llc].nr_busy_cpus -= 1;
         let takes_part = contains(&self.masks[0], cpu);
         self.nohz_idle.bits[cpu / 64] |= u64::from(takes_part) << (cpu % 64);
@@ -37,12 +34,14 @@ impl Simulation<'_> {
         self.core_use_changed(cpu, false);
     }
 
-    /// The deepest state that pays off if this idle time is like the average one. The
+    /// Enters the deepest state that pays off if this idle time is like the average one. The
     /// kernel's governors predict from recent idle times and timers; the average that
     /// newidle balance maintains is the closest equivalent here.
-    fn choose_idle_state(&self, cpu: usize) -> usize {
-        let expected = self.sys.cpu[cpu].avg_idle;
-        self.idle_states.iter().rposition(|s| s.residency_ns <= expected).unwrap_or(0)
+    pub(crate) fn enter_idle_state(&mut self, cpu: usize) {
+        let rq = &mut self.sys.cpu[cpu];
+        let state = self.idle_states.iter().rposition(|s| s.residency_ns <= rq.avg_idle).unwrap_or(0);
+        rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
+        self.cpus[cpu].idle_state = state;
     }
 
     /// An interrupt (or, if it polls, a write to its flag) reaches `cpu`.

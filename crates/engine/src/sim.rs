@@ -35,6 +35,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// between two balances, and is somewhere between two ticks.
 pub(crate) const START_NS: u64 = 8_001_048_576;
 
+/// CPUs of an idle machine are asleep for up to so long, in ns: at most a second, after which Linux gathers statistics
+/// of memory again (sysctl vm.stat_interval).
+const ASLEEP_NS: u32 = 1_000_000_000;
+
 /// How to run a workload on a machine.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -303,6 +307,7 @@ impl<'a> Simulation<'a> {
         let partitions: Vec<CpuMask> = topology.partitions.iter().map(affinity::mask).collect();
         sim.check_domains(&partitions);
         sim.stagger_balance();
+        sim.stagger_idle();
         for (index, group) in workload.groups.iter().enumerate() {
             if let Some((quota_ns, period_ns)) = group.max {
                 sim.set_group_bandwidth(index + 1, Some(quota_ns), period_ns);
@@ -318,9 +323,17 @@ impl<'a> Simulation<'a> {
         for cpu in 0..self.cpus.len() {
             for level in 0..self.sys.cpu[cpu].nr_sd as usize {
                 let interval_ns = self.sys.cpu_sd[cpu][level].balance_interval_ms * 1_000_000;
-                let ago = (u64::from(self.random(u32::MAX)) * u64::from(interval_ns)) >> 32;
-                self.sys.cpu_sd[cpu][level].last_balance = START_NS - ago;
+                self.sys.cpu_sd[cpu][level].last_balance = START_NS - u64::from(self.random(interval_ns));
             }
+        }
+    }
+
+    /// The CPUs of a machine that has been idle went idle at different times, and sleep deeply. Which one
+    /// was the last matters: a new task starts there or beside it.
+    fn stagger_idle(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            self.sys.cpu[cpu].idle_stamp = START_NS - u64::from(self.random(ASLEEP_NS));
+            self.enter_idle_state(cpu);
         }
     }
 

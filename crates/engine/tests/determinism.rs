@@ -90,5 +90,5 @@ fn a_known_run_has_its_known_hash() {
     s.workload.footprint.private_bytes = 4096;
     let run = s.run();
     let seen = (run.hash(), run.events.len(), run.outcome.events, run.outcome.end_ns);
-    assert_eq!(seen, (4_066_800_686_646_336_517, 748, 22_452, 3_598_805));
+    assert_eq!(seen, (12_690_955_231_085_087_030, 1_069, 23_095, 4_370_162));
 }
