@@ -319,6 +319,12 @@ impl Calibration {
             switch,
             "two threads that yield to each other, less yields without a switch",
         );
+        let refill = local::tlb_refill(cpu).map_err(refused("processes that take turns"))?;
+        self.cost(
+            "tlb_refill_ns",
+            refill,
+            "switches among 16 processes that yield to each other, less those among 16 threads",
+        );
         let woken = local::wakeups(cpu).map_err(refused("wakeups"))?;
         // a turn is one system call, two looks into the pipe, and a dequeue with a switch
         let turn = woken.turn.without(calls.syscall).without(calls.pipe_op.map(2.0));

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
 use crate::sample::Sample;
 use crate::thread::{Class, elapsed_ns, pin, set_class, switches};
 
@@ -40,6 +42,61 @@ pub(crate) fn context_switch(cpu: usize, yield_alone: Sample) -> io::Result<Samp
         other.join().expect("the other thread does not panic")?;
         Ok(sample)
     })
+}
+
+/// Tasks that take turns on a CPU: many more than the address spaces that it tells apart.
+const SPACES: usize = 16;
+/// Turns of each of them in a batch.
+const TURNS: usize = 50;
+
+/// What a switch takes longer if the CPU holds no translations of the next task's address space any more: of
+/// [`SPACES`] processes that yield to each other, against as many threads.
+pub(crate) fn tlb_refill(cpu: usize) -> io::Result<Sample> {
+    pin(&[cpu])?;
+    let threads = {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 1..SPACES {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        rustix::thread::sched_yield();
+                    }
+                });
+            }
+            let turns = turns();
+            done.store(true, Ordering::Relaxed);
+            turns
+        })
+    };
+    let children = (1..SPACES).map(|_| child_that_yields()).collect::<Vec<_>>();
+    let processes = turns();
+    for child in children.iter().flatten() {
+        kill_process(*child, Signal::KILL)?;
+        waitpid(Some(*child), WaitOptions::empty())?;
+    }
+    children.into_iter().collect::<io::Result<Vec<_>>>()?;
+    Ok(processes.without(threads))
+}
+
+/// A turn of one of [`SPACES`] tasks that yield to each other, of which the caller is one.
+fn turns() -> Sample {
+    Sample::repeat(BATCHES, || {
+        elapsed_ns(|| (0..TURNS).for_each(|_| rustix::thread::sched_yield())) / (TURNS * SPACES) as f64
+    })
+}
+
+/// A child that yields until it is killed, or until this process ends.
+fn child_that_yields() -> io::Result<Pid> {
+    // SAFETY: the child only calls prctl() and sched_yield(), which it may whatever other threads held
+    match unsafe { libc::fork() } {
+        0 => {
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            loop {
+                rustix::thread::sched_yield();
+            }
+        }
+        child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error),
+    }
 }
 
 /// What a wakeup takes on the CPU of the waker, and what it takes to run the woken.

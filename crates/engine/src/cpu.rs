@@ -1,5 +1,6 @@
 //! One CPU: its activity, its queue, its clocks.
 
+use crate::asid::Asids;
 use crate::contention::Lock;
 use crate::ledger::Bill;
 use crate::queue::NEVER;
@@ -41,6 +42,8 @@ pub(crate) struct Cpu {
     pub(crate) left_at: u64,
     /// While it is idle: the process whose address space it keeps.
     pub(crate) lazy_mm: Option<u32>,
+    /// Address spaces of which it holds translations.
+    pub(crate) asids: Asids,
     /// The CPU that the last task went to which could not stay here.
     pub(crate) distributed: usize,
     pub(crate) need_resched: bool,
@@ -83,6 +86,7 @@ impl Cpu {
             leaving: None,
             left_at: 0,
             lazy_mm: None,
+            asids: Asids::default(),
             distributed: 0,
             need_resched: false,
             nohz_kicked: false,

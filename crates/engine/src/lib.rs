@@ -14,6 +14,7 @@
 //! whose discipline is the policy's, `channel`, `cache`, `contention` and `lazy_tlb` the physics.
 
 mod affinity;
+mod asid;
 mod attributes;
 mod balance;
 mod bandwidth;

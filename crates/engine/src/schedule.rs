@@ -119,6 +119,7 @@ impl Simulation<'_> {
         self.fetch_woken(next, cpu);
         self.count_switch(cpu, prev, Some(next));
         self.switch_to(cpu, prev);
+        self.switch_mm(cpu, next);
         self.mmdrop_lazy_tlb(cpu);
         self.refill_caches(cpu, next);
         self.hrtick_start(cpu);

@@ -5,9 +5,12 @@ mod support;
 use coreward_engine::Leaving;
 use coreward_machine::IdleState;
 use coreward_metrics::Metric;
-use coreward_workload::{Op, ProgramBuilder};
-use std::collections::BTreeMap;
-use support::{MS, Run, Setup, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, workload};
+use coreward_workload::{Op, ProgramBuilder, Workload};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{
+    MS, Run, Setup, hackbench, ping_pong, processes, program, restless, run, single, sleep, spawn, spinners,
+    workload,
+};
 
 #[test]
 fn a_spinner_alone_takes_its_work() {
@@ -191,13 +194,40 @@ fn a_deeper_idle_state_takes_longer_to_leave() {
 }
 
 #[test]
+fn only_more_than_six_processes_lose_their_translations() {
+    let refills = |workload: Workload| {
+        let ns = |cost| {
+            Setup::free("1c", workload.clone()).cost("tlb_refill_ns", cost).run().get(Metric::busy_s) * 1e9
+        };
+        ((ns(1000) - ns(0)) / 1000.0).round()
+    };
+    // each address space is new once, the first one before the measured part
+    assert_eq!(refills(restless(10, MS / 10, MS, 20)), 0.0);
+    assert_eq!(refills(processes(5, 1, MS / 10, MS, 20)), 5.0);
+    assert!(refills(processes(9, 1, MS / 10, MS, 20)) > 100.0);
+}
+
+#[test]
+fn cpus_of_an_idle_machine_went_idle_at_different_times() {
+    // a child starts in the idler half of the machine, on the CPU that was the last to go idle there, or beside it
+    let starts = |seed| {
+        let main = [Op::MarkStart, spawn(1), run(MS), Op::WaitChildren, Op::MarkEnd];
+        let run =
+            Setup::new("1n2l4c1t", workload(0, vec![program(&main), program(&[run(MS)])])).seed(seed).run();
+        run.switches().find(|(.., next)| *next == 2).map(|(_, cpu, ..)| cpu)
+    };
+    let cpus: BTreeSet<_> = (1..=40).map(starts).collect();
+    assert_eq!(cpus, (0..8).map(Some).collect());
+}
+
+#[test]
 fn an_idle_cpu_chooses_the_state_that_its_idle_time_pays_for() {
     let exits = |residency_ns| {
         let mut s = remote_wakeups(idle_state(0, true));
         s.machine.idle_states.push(IdleState { residency_ns, ..idle_state(10_000, true) });
         (s.run().get(Metric::idle_exit_s) * 1e9 / 10_000.0).round()
     };
-    assert_eq!(exits(0), 100.0, "the deepest that pays");
+    assert_eq!(exits(0), 101.0, "the deepest that pays, and the first task finds its CPU in it");
     // the first guess is 1 ms and moves an eighth of the way to 40 us each time: 24 times on each CPU until 80
     assert!((20.0..60.0).contains(&exits(80_000)), "{}", exits(80_000));
     assert!(exits(900_000) <= 6.0);

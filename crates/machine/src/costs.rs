@@ -95,6 +95,10 @@ costs! {
     /// One context switch between two tasks on a CPU, without the choice of the next task, in ns.
     context_switch_ns = 700 (300..=1_100) in 0..=1_000_000,
         "assumption: 1.07 us for a thread switch on a pipe (11th-generation Core, Linux 6.6, ddumbying.vercel.app/experiments/ctx-switch-overhead), less two system calls";
+    /// What a switch takes longer to a process of which the CPU holds no translations any more, in ns: an x86 CPU tells
+    /// six address spaces apart. 0 where none is ever dropped.
+    tlb_refill_ns = 170 (80..=400) in 0..=1_000_000,
+        "assumption: half of the 340 ns by which 16 processes that yield to each other on a CPU take longer than 16 threads, and 5 do not (Zen 4 guest, Linux 6.18): a guest's translations are walked in two dimensions";
     /// One pass through the scheduler (`__schedule`): locks, clock and the choice of the next task, in ns.
     pick_next_ns = 160 (100..=250) in 0..=1_000_000,
         "measured: median of sched_yield() alone on its CPU less getppid(), 2000 each in a row, Linux 6.18 guest on Sapphire Rapids: 148 to 181 ns";
