@@ -34,14 +34,14 @@ fn a_change_without_effect_has_no_interval() {
 #[test]
 fn an_absurd_cost_is_the_first_cause() {
     for cost in ["wakeup_ns", "context_switch_ns"] {
-        let machine = machine(cost, &format!("{cost} = {{ value = 700, low = 0, high = 200000 }}"));
+        let machine = machine(cost, &format!("{cost} = {{ value = 700, low = 0, high = 1000000 }}"));
         let found = &compare(&machine, "pipe_op_ns=2us", &["--intervals=40"])["variants"][0]["uncertainty"]["messages_per_s"];
         assert_eq!(found["movers"][0]["cost"], cost, "{found}");
         assert!(found["movers"][0]["index"].as_f64().unwrap() > 0.5, "{found}");
         assert_eq!(found["points"], 40);
         // pipes become slower for certain, but nobody knows by how much
         let end = |name: &str| found[name].as_f64().unwrap();
-        assert!(end("high_pct") < 0.0 && end("low_pct") < 1.3 * end("high_pct"), "{found}");
+        assert!(end("high_pct") < 0.0 && end("low_pct") < 1.5 * end("high_pct"), "{found}");
     }
 }
 

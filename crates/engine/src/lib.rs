@@ -11,7 +11,7 @@
 //! `sync` the objects by which they wait for each other, `wakeup`, `schedule`, `tick`, `idle` and `balance` the
 //! scheduler's paths, `load` its averages, `checks` the invariants of every run, `event` and `change` hotplug, cpusets
 //! and cgroups in mid-run, `group` and `bandwidth` the latter's weights and quotas, `fair` and `timeline` its queues,
-//! whose discipline is the policy's, `channel`, `cache`, `contention` and `lazy_tlb` the physics.
+//! whose discipline is the policy's, `channel`, `cache`, `contention`, `lazy_tlb` and `asid` the physics.
 
 mod affinity;
 mod asid;

@@ -47,6 +47,7 @@ fn with_simulation<R>(machine: &str, workload: &str, then: impl FnOnce(&mut Simu
     let workload = rt_app::from_text("test.json", workload, Scale::FULL).unwrap();
     let settings = Settings {
         policy: PolicySettings::new(Profile::DEFAULT),
+        // the first task does not begin on CPU 0
         seed: 2,
         task_group_depth: 0,
         limit_ns: u64::MAX >> 12,
