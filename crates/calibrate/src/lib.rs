@@ -352,8 +352,13 @@ impl Calibration {
             threads.exit,
             "CPU time of the process beyond that of the creator and the thread's own",
         );
-        let fork = process::fork().map_err(refused("forks"))?;
-        self.cost("fork_ns", fork, "CPU time of the parent, this program");
+        let processes = process::processes().map_err(refused("forks"))?;
+        self.cost("fork_ns", processes.fork, "CPU time of the parent, this program");
+        self.cost(
+            "process_exit_ns",
+            processes.exit.without(threads.exit),
+            "CPU time of children that only end, this program, less the end of a thread",
+        );
         Ok(())
     }
 

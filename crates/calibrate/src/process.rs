@@ -57,32 +57,86 @@ pub(crate) fn threads() -> io::Result<Thread> {
     Ok(Thread { create: Sample::of(create), start: Sample::of(start), exit: Sample::of(exit) })
 }
 
-/// `fork()`, in the parent: CPU time. The child ends at once. A fork copies the page tables, also those of memory that
-/// was freed but not given back.
-pub(crate) fn fork() -> io::Result<Sample> {
+/// CPU time of the life of a process.
+pub(crate) struct Process {
+    /// In its parent.
+    pub(crate) fork: Sample,
+    /// In itself, after its own code has ended.
+    pub(crate) exit: Sample,
+}
+
+/// Creates processes that end at once. A fork copies the page tables, also those of memory that was freed but not given
+/// back, and the end of the child drops them.
+pub(crate) fn processes() -> io::Result<Process> {
     // SAFETY: it may be called at any time
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0)
     };
-    let mut failed = None;
-    let sample = Sample::repeat(BATCHES, || {
-        let mut ns = 0.0;
+    let lived = Shared::new()?;
+    let (mut fork, mut exit) = (Vec::new(), Vec::new());
+    for _ in 0..BATCHES {
+        let (mut of_parent, mut of_ends) = (0.0, 0.0);
         for _ in 0..CHILDREN {
             let before = thread_cpu_ns();
-            // SAFETY: the child only calls _exit(), which may be called whatever other threads held
-            let child = unsafe { libc::fork() };
-            match child {
-                0 => unsafe { libc::_exit(0) },
-                -1 => failed = Some(io::Error::last_os_error()),
-                _ => {
-                    ns += thread_cpu_ns() - before;
-                    // SAFETY: it is a child of this process; no status is wanted
-                    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            // SAFETY: the child only reads a clock, writes to the page and calls _exit(), whatever other threads held
+            let child = match unsafe { libc::fork() } {
+                0 => {
+                    lived.set(thread_cpu_ns());
+                    unsafe { libc::_exit(0) }
                 }
-            }
+                -1 => return Err(io::Error::last_os_error()),
+                child => child,
+            };
+            of_parent += thread_cpu_ns() - before;
+            of_ends += (cpu_ns_until_its_end(child)? - lived.get()).max(0.0);
         }
-        ns / CHILDREN as f64
-    });
-    failed.map_or(Ok(sample), Err)
+        fork.push(of_parent / CHILDREN as f64);
+        exit.push(of_ends / CHILDREN as f64);
+    }
+    Ok(Process { fork: Sample::of(fork), exit: Sample::of(exit) })
+}
+
+/// Waits for a child, and returns its CPU time.
+fn cpu_ns_until_its_end(child: libc::pid_t) -> io::Result<f64> {
+    // SAFETY: all zeros is a valid rusage; it is a child of this process, whose status is not wanted
+    let (waited, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(child, std::ptr::null_mut(), 0, &raw mut usage), usage)
+    };
+    let ns = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
+    if waited == child {
+        Ok(ns(usage.ru_utime) + ns(usage.ru_stime))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A number that this process and its children share.
+struct Shared(*mut f64);
+
+impl Shared {
+    fn new() -> io::Result<Shared> {
+        let (rw, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, which nothing else uses
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<f64>(), rw, shared, -1, 0) };
+        if page == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Shared(page.cast())) }
+    }
+
+    fn set(&self, value: f64) {
+        // SAFETY: the mapping is writable, aligned, and lives as long as this
+        unsafe { self.0.write_volatile(value) }
+    }
+
+    fn get(&self) -> f64 {
+        // SAFETY: as above; no child writes any more when the parent reads
+        unsafe { self.0.read_volatile() }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this size
+        unsafe { libc::munmap(self.0.cast(), size_of::<f64>()) };
+    }
 }

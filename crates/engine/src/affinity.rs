@@ -4,6 +4,7 @@ use crate::sim::{SimError, Simulation};
 use coreward_machine::CpuSet;
 use coreward_metrics::Part;
 use coreward_policy::CpuMask;
+use coreward_workload::CpuChoice;
 
 /// Is the CPU in the mask?
 #[inline]
@@ -21,14 +22,22 @@ pub(crate) fn mask(set: &CpuSet) -> CpuMask {
     CpuMask { bits: *set.words() }
 }
 
+/// The CPUs that a task chooses among those that the workload may use, of which there is one at least.
+pub(crate) fn chosen(choice: &CpuChoice, allowed: &CpuSet) -> CpuSet {
+    match choice {
+        CpuChoice::These(cpus) => cpus.iter().map(|cpu| *cpu as usize).collect(),
+        CpuChoice::InTurn(turn) => allowed.iter().nth(*turn as usize % allowed.len()).into_iter().collect(),
+    }
+}
+
 /// The CPUs that all tasks may use, then for each set of the workload those of it that a task may use.
 ///
 /// # Errors
 /// A set has none.
-pub(crate) fn masks(allowed: &CpuSet, sets: &[Vec<u32>]) -> Result<Vec<CpuMask>, SimError> {
+pub(crate) fn masks(allowed: &CpuSet, sets: &[CpuChoice]) -> Result<Vec<CpuMask>, SimError> {
     let mut masks = vec![mask(allowed)];
     for set in sets {
-        let wanted: CpuSet = set.iter().map(|cpu| *cpu as usize).collect();
+        let wanted = chosen(set, allowed);
         let usable = wanted.intersect(allowed);
         if usable.is_empty() {
             let (wanted, allowed) = (wanted.to_string(), allowed.to_string());

@@ -7,7 +7,7 @@ use coreward_policy::layout::{NONE, TASK_PREFERRED_LLC};
 use coreward_policy::{CpuMask, PolicySettings, System};
 use coreward_state::policy_system;
 
-use crate::affinity::{contains, mask};
+use crate::affinity::{chosen, contains, mask};
 use crate::cpu::Activity;
 use crate::event::{Action, Change};
 use crate::queue::NEVER;
@@ -111,11 +111,10 @@ impl<'a> Simulation<'a> {
             let build = || Topology::partitioned(machine, options, &parts(partitions, all, online));
             let topology = (online != before).then(build).transpose();
             let topology = topology.map_err(|error| refused(change, error.to_string()))?;
-            let wanted = |set: &Vec<u32>| set.iter().map(|cpu| *cpu as usize).collect::<CpuSet>();
             // a task none of whose CPUs is left may use all (cpuset_cpus_allowed_fallback())
             let usable =
                 |set: CpuSet| if set.intersects(&allowed) { set.intersect(&allowed) } else { allowed };
-            let sets = self.workload.cpu_sets.iter().map(|set| mask(&usable(wanted(set))));
+            let sets = self.workload.cpu_sets.iter().map(|set| mask(&usable(chosen(set, &allowed))));
             let masks = std::iter::once(mask(&allowed)).chain(sets).collect();
             steps.push(Step { at, what: What::Machine(Box::new(Machines { masks, online, topology })) });
         }

@@ -83,7 +83,8 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task];
         let (stop, now) = (&mut self.stop, self.now);
         let Some(op) = t.fetch_op(&self.workload.programs[t.program as usize], || stop.goes_on(now)) else {
-            return self.jittered(self.costs.exit_ns);
+            let ns = self.exit_ns(task);
+            return self.jittered(ns);
         };
         // after blocking it is in the kernel already
         let entry = if t.in_syscall { 0 } else { self.costs.syscall_ns };

@@ -7,6 +7,16 @@ use crate::sim::Simulation;
 use crate::task::Task;
 
 impl Simulation<'_> {
+    /// The end of a task; with that of its first thread the process gives its memory back.
+    pub(crate) fn exit_ns(&self, task: usize) -> u64 {
+        let t = &self.tasks[task];
+        if t.process as usize != task {
+            return self.costs.exit_ns;
+        }
+        let mapped_pct = self.workload.attributes(t.program).mapped_pct.unwrap_or(100);
+        self.costs.exit_ns + self.costs.process_exit_ns * u64::from(mapped_pct) / 100
+    }
+
     /// Creates a task on `cpu`, a process of its own if it has no parent or if that is asked for.
     pub(crate) fn new_task(
         &mut self,

@@ -3,7 +3,7 @@
 mod support;
 
 use coreward_engine::Leaving;
-use coreward_workload::{Attributes, Op, Policy, Workload};
+use coreward_workload::{Attributes, CpuChoice, Op, Policy, Scale, Workload, parse};
 use support::{MS, Setup, program, run, single, sleep, spawn, workload};
 
 /// The CPUs on which tasks ran, in the order in which they began to.
@@ -17,7 +17,7 @@ fn set(set: u32) -> Op {
 }
 
 fn with_sets(w: Workload, sets: &[&[u32]]) -> Workload {
-    Workload { cpu_sets: sets.iter().map(|set| set.to_vec()).collect(), ..w }
+    Workload { cpu_sets: sets.iter().map(|set| CpuChoice::These(set.to_vec())).collect(), ..w }
 }
 
 #[test]
@@ -25,6 +25,23 @@ fn a_task_goes_where_it_may_run() {
     let w = single(&[run(MS), set(0), run(MS), set(1), run(MS)]);
     let ran = cpus("4c", with_sets(w, &[&[3], &[1]]));
     assert_eq!(ran[ran.len() - 2..], [3, 1]);
+}
+
+#[test]
+fn cpus_are_taken_in_turn() {
+    let turns = |machine| {
+        let w = single(&[set(0), run(MS), set(1), run(MS), set(2), run(MS)]);
+        let ran = cpus(machine, Workload { cpu_sets: [1, 2, 3].map(CpuChoice::InTurn).to_vec(), ..w });
+        ran[ran.len() - 3..].to_vec()
+    };
+    assert_eq!((turns("4c"), turns("3c")), (vec![1, 2, 3], vec![1, 2, 0]));
+}
+
+#[test]
+fn threads_of_cyclictest_stay_on_their_cpus() {
+    let r = Setup::free("2c", parse("cyclictest -t 4 -i 1000 -l 500", Scale::FULL).unwrap()).run();
+    // each of them leaves the CPU that it began on once at most
+    assert!(r.get(coreward_metrics::Metric::cpu_migrations) <= 4.0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 use coreward_engine::SimError;
 use coreward_metrics::Metric;
 use coreward_policy::Profile;
-use coreward_workload::Op;
+use coreward_workload::{CpuChoice, Op};
 use support::{Event, MS, Run, Setup, hackbench, program, restless, run, sleep, spawn, spinners, workload};
 
 /// Simulated time at which runs begin, in ns (`START_NS`).
@@ -73,7 +73,7 @@ fn a_task_that_is_bound_to_a_lost_cpu_runs_elsewhere_and_returns() {
         0,
         vec![program(&[Op::MarkStart, spawn(1), Op::WaitChildren, Op::MarkEnd]), program(&bound)],
     );
-    w.cpu_sets = vec![vec![3]];
+    w.cpu_sets = vec![CpuChoice::These(vec![3])];
     let setup = Setup::new("4c", w);
     assert_eq!(used(&setup.run(), 50, 300), [3]);
     let run = changed(&setup, &["100ms offline 3", "200ms online 3"]);

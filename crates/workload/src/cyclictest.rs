@@ -1,8 +1,9 @@
 //! `cyclictest`, as rt-tests 2.4 has it, for the fair class.
 //!
-//! Each thread sleeps until its timer expires, looks at the clock, and counts a cycle. The first thread's interval is
-//! `-i` us, each further one's `-d` us longer. All end when the first thread has done `-l` cycles, or after `-D`
-//! seconds; main looks every 10 ms.
+//! Each thread is bound to a CPU, which are taken in turn: that is what the tool does if neither `-a` nor `-S` is given
+//! (strace of `cyclictest -t 4`). It sleeps until its timer expires, looks at the clock, and counts a cycle. The first
+//! thread's interval is `-i` us, each further one's `-d` us longer. All end when the first thread has done `-l` cycles,
+//! or after `-D` seconds; main looks every 10 ms.
 //!
 //! The latency that cyclictest prints begins with the expiry of the timer, which the slack of timers delays by up to
 //! 50 us in the fair class. What the scheduler adds is `wakeup_latency_us_*`. A cycle is an event, so `events` is the
@@ -11,7 +12,9 @@
 use clap::Parser;
 use coreward_input::within;
 
-use crate::program::{Attributes, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{
+    Attributes, CpuChoice, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload,
+};
 use crate::{Program, Role, WorkloadError, usage};
 
 /// Stack, the used part of the kernel stack, and the touched lines of task_struct and its entity.
@@ -114,7 +117,7 @@ impl Cyclictest {
             shared: Shared { barriers: vec![self.threads + 1], timers: self.threads, ..Shared::default() },
             limits: Limits { time_ns: limit(self.duration.saturating_mul(1_000_000_000)), events: u64::MAX },
             messages: 0,
-            cpu_sets: Vec::new(),
+            cpu_sets: (0..self.threads).map(CpuChoice::InTurn).collect(),
             groups: Vec::new(),
             assumptions: Vec::new(),
             notes,
@@ -136,6 +139,7 @@ impl Cyclictest {
     fn thread(&self, thread: u32, loops: u64) -> Program {
         let period_ns = (self.interval + u64::from(thread) * self.distance) * 1000;
         ProgramBuilder::default()
+            .op(Op::SetAffinity { set: Some(thread) })
             .op(Op::Barrier { barrier: 0, starts: true })
             .op(Op::Origin)
             .at_most_until_stopped(loops, |b| {

@@ -32,8 +32,8 @@ pub use hackbench::Hackbench;
 pub use netperf::{Netperf, Test as NetperfTest};
 pub use perf_bench::{PerfMessaging, PerfPipe};
 pub use program::{
-    Attributes, Channel, ChannelKind, Footprint, Limits, Op, Policy, Program, ProgramBuilder, Scale, Shared,
-    Workload,
+    Attributes, Channel, ChannelKind, CpuChoice, Footprint, Limits, Op, Policy, Program, ProgramBuilder,
+    Scale, Shared, Workload,
 };
 pub use role::{Role, TaskNames};
 pub use schbench::{Schbench, SchbenchOld};

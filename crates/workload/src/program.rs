@@ -344,6 +344,17 @@ pub struct Attributes {
     pub private_bytes: Option<u64>,
     /// The task group that it is in, an index in [`Workload::groups`].
     pub group: Option<u32>,
+    /// Memory that a process of it has mapped, in percent of a small program's: its end takes so much longer.
+    pub mapped_pct: Option<u32>,
+}
+
+/// CPUs that tasks are bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuChoice {
+    /// These.
+    These(Vec<u32>),
+    /// One of those that the workload may use: they are taken in turn, and this is the turn.
+    InTurn(u32),
 }
 
 /// Bytes that tasks touch again and again, and that a move makes cold.
@@ -390,8 +401,8 @@ pub struct Workload {
     pub attributes: Vec<Attributes>,
     /// Of each program, how its tasks are called.
     pub roles: Vec<Role>,
-    /// Sets of CPUs for [`Op::SetAffinity`], each a list of CPU numbers.
-    pub cpu_sets: Vec<Vec<u32>>,
+    /// Sets of CPUs for [`Op::SetAffinity`].
+    pub cpu_sets: Vec<CpuChoice>,
     /// The task groups in the workload's own.
     pub groups: Vec<TaskGroup>,
     /// What tasks share besides channels.

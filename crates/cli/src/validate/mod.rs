@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use coreward_calibrate::Calibration;
-use coreward_engine::NoTrace;
+use coreward_engine::{NoTrace, Outcome};
 use coreward_machine::{HERE, Machine};
-use coreward_measure::Tracer;
+use coreward_measure::{Tool, Tracer};
 use coreward_metrics::Metric;
 use coreward_policy::Tunable;
 use coreward_workload::{Scale, Workload};
@@ -238,17 +238,22 @@ fn recording(host: &Host, stored: &Stored) -> Host {
 /// Simulates a benchmark that ran, as often as it was run, and on the machine that records it.
 fn simulate(host: &Host, recording: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
     let workload = workload(&ran.benchmark)?;
+    let overhead = shortest(&ran.benchmark)?;
     let figures = |seed| -> Result<Figures> {
         let outcome = host.run(&workload, seed, &mut NoTrace)?;
         let mut observer = Observer::new(&recording.machine);
         recording.run(&workload, seed, &mut observer)?;
+        let overhead = overhead.as_ref().map(|w| host.run(w, seed, &mut NoTrace)).transpose()?;
         let metric = |metric| outcome.metrics.get(metric).unwrap_or(0.0);
+        // without what start and end take, as of the real one
+        let beyond =
+            |m| (metric(m) - overhead.as_ref().and_then(|run| run.metrics.get(m)).unwrap_or(0.0)).max(0.0);
         let time_s = metric(Metric::runtime_s);
         let mut figures = Figures::new(
             time_s,
-            metric(Metric::task_clock_s),
-            (metric(Metric::context_switches_voluntary), metric(Metric::context_switches_involuntary)),
-            Some(metric(Metric::cpu_migrations)),
+            (accounted_s(&outcome) - overhead.as_ref().map_or(0.0, accounted_s)).max(0.0),
+            (beyond(Metric::context_switches_voluntary), beyond(Metric::context_switches_involuntary)),
+            Some(beyond(Metric::cpu_migrations)),
             ran.operation.count(&workload, metric(Metric::events), time_s),
         );
         figures.observed = Some(Observed::of(&observer.scheduling));
@@ -274,6 +279,19 @@ fn say(progress: &ProgressBar, what: &str) {
     if progress.is_hidden() {
         caller::progress(what);
     }
+}
+
+/// The CPU time that the kernel accounts to the tasks, as getrusage(2) returns it, in s. It begins before the switch where
+/// a wakeup has set the runqueue's clock.
+fn accounted_s(outcome: &Outcome) -> f64 {
+    outcome.schedstat.iter().map(|cpu| cpu.rq_cpu_time).sum::<u64>() as f64 / 1e9
+}
+
+/// The benchmark with as little to do as it can have; None if it runs for a given time.
+fn shortest(line: &str) -> Result<Option<Workload>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let shortest = Tool::of(&words).and_then(|tool| tool.shortest(&words));
+    shortest.map(|words| workload(&words.join(" "))).transpose()
 }
 
 /// Reads the benchmark's command line as it will be simulated.

@@ -82,6 +82,8 @@ pub(super) struct Style<'a> {
     pub(super) born: u64,
     /// It was started in the recording, as a process or as a thread.
     pub(super) started: Option<bool>,
+    /// It is the first task of its process.
+    pub(super) leads: bool,
     /// It has ended in the recording.
     pub(super) ended: bool,
 }
@@ -119,7 +121,9 @@ pub(super) fn steps(
                 debt += match drafts.get(index + 1) {
                     Some(Draft::Await { .. }) => costs.dequeue_ns,
                     Some(Draft::Block { .. }) => costs.dequeue_ns + costs.syscall_ns,
-                    _ if style.ended && last == Some(index) => costs.exit_ns,
+                    _ if style.ended && last == Some(index) => {
+                        costs.exit_ns + if style.leads { costs.process_exit_ns } else { 0 }
+                    }
                     _ => 0,
                 };
                 debt += if empties { u64::from(LOGIN_SESSION_DEPTH) * costs.group_entity_ns } else { 0 };
@@ -232,7 +236,7 @@ mod tests {
     }
 
     fn style(costs: &Costs) -> Style<'_> {
-        Style { costs, open_loop: false, born: 1000, started: None, ended: false }
+        Style { costs, open_loop: false, born: 1000, started: None, leads: false, ended: false }
     }
 
     fn made(drafts: &[Draft], style: &Style<'_>) -> Vec<Step> {
@@ -301,6 +305,10 @@ mod tests {
         assert_eq!(of(&[run(10_000), awaits(1)], &style(&grouped)).0[0], Step::Run(9997));
         let started = Style { started: Some(true), ended: true, ..style(&costs) };
         assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
+        let process = Costs { process_exit_ns: 2000, ..costs.clone() };
+        let ends = |leads| Style { ended: true, leads, ..style(&process) };
+        assert_eq!(of(&[run(10_000)], &ends(true)).0, [Step::Run(7300)]);
+        assert_eq!(of(&[run(10_000)], &ends(false)).0, [Step::Run(9300)]);
         assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));
         // a segment that is too short for its costs has none, and the next one does not pay
         let short = [wake(1, false), run(200), awaits(1), run(10_000)];

@@ -98,6 +98,7 @@ impl Import {
                 open_loop: self.options.open_loop,
                 born: parent.and(task.born).unwrap_or(start),
                 started: parent.map(|parent| process(parent) != process(index)),
+                leads: !processes.contains_key(&process(index)),
                 ended: task.state == State::Dead,
             };
             let number =

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Recorded, Step, Task};
-use crate::program::{Attributes, Footprint, Limits, Op, Program, Shared, Workload};
+use crate::program::{Attributes, CpuChoice, Footprint, Limits, Op, Program, Shared, Workload};
 use crate::role::Role;
 
 /// What a thread touches, and what threads of a process share: as of rt-app. assumption: a recording does not say it.
@@ -214,7 +214,7 @@ pub(super) fn made(
         message_ns: 0,
         attributes,
         roles,
-        cpu_sets,
+        cpu_sets: cpu_sets.into_iter().map(CpuChoice::These).collect(),
         groups: Vec::new(),
         shared,
         limits: Limits::default(),
@@ -310,7 +310,7 @@ mod tests {
         for (program, ops) in workload.programs[1..].iter().zip(wanted) {
             assert_eq!(**program, *ops);
         }
-        assert_eq!(workload.cpu_sets, [vec![1, 3]]);
+        assert_eq!(workload.cpu_sets, [CpuChoice::These(vec![1, 3])]);
         assert_eq!((workload.shared.semaphores, workload.shared.channels), (2, 1));
     }
 

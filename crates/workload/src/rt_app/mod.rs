@@ -24,7 +24,9 @@ mod json;
 mod legacy;
 mod task;
 
-use crate::program::{Attributes, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{
+    Attributes, CpuChoice, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload,
+};
 use crate::{Program, Role, WorkloadError};
 use json::{Json, Value};
 use std::path::Path;
@@ -311,7 +313,7 @@ impl Description {
             },
             limits: Limits::default(),
             messages: 0,
-            cpu_sets: self.tables.cpu_sets.clone(),
+            cpu_sets: self.tables.cpu_sets.iter().cloned().map(CpuChoice::These).collect(),
             groups: self.tables.groups.clone(),
             assumptions: self.assumptions.clone(),
             notes,

@@ -241,7 +241,13 @@ impl Task {
 
     pub(super) fn attributes(&self) -> Attributes {
         let private_bytes = (self.buffer > 0).then_some(PRIVATE_BYTES + self.buffer);
-        Attributes { policy: self.policy, nice: self.nice, private_bytes, group: self.group }
+        Attributes {
+            policy: self.policy,
+            nice: self.nice,
+            private_bytes,
+            group: self.group,
+            mapped_pct: None,
+        }
     }
 
     /// The program of a thread whose unique timers are numbered from `first_timer`.

@@ -210,7 +210,7 @@ fn cpus_last_for_a_phase_and_come_back_to_those_of_the_task() {
         \"p\": {\"cpus\": [0], \"run\": 1}, \"q\": {\"run\": 2}}}}}";
     let set = |set| Op::SetAffinity { set: Some(set) };
     assert_eq!(ops(text), [set(0), set(1), Op::Run { ns: 1000 }, set(0), Op::Run { ns: 2000 }]);
-    assert_eq!(read(text).cpu_sets, [vec![2, 3], vec![0]]);
+    assert_eq!(read(text).cpu_sets, [vec![2, 3], vec![0]].map(CpuChoice::These));
     assert_eq!(ops(&one("\"cpus\": [1], \"run\": 1")), [set(0), Op::Run { ns: 1000 }]);
 }
 
