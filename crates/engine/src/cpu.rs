@@ -37,6 +37,8 @@ pub(crate) struct Cpu {
     pub(crate) skips_clock_update: bool,
     /// Remote wakeups queued for this CPU (rq->ttwu_pending).
     pub(crate) wakelist: Vec<u32>,
+    /// Sleepers whose timers fire while it leaves its idle state.
+    pub(crate) expired: Vec<u32>,
     /// The task that it switches away from, and when that task will have left it (on_cpu).
     pub(crate) leaving: Option<u32>,
     pub(crate) left_at: u64,
@@ -83,6 +85,7 @@ impl Cpu {
             clock: 0,
             skips_clock_update: false,
             wakelist: Vec::new(),
+            expired: Vec::new(),
             leaving: None,
             left_at: 0,
             lazy_mm: None,

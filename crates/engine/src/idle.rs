@@ -61,7 +61,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn begin_idle_exit(&mut self, cpu: usize) {
+    pub(crate) fn begin_idle_exit(&mut self, cpu: usize) {
         if !self.polls(cpu) {
             self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
         }
@@ -81,8 +81,11 @@ impl Simulation<'_> {
         self.core_use_changed(cpu, true);
     }
 
-    /// The CPU is awake: it takes the tasks that were queued for it, or goes back to sleep.
+    /// The CPU is awake: it takes the tasks that were queued for it or that a timer wakes, or goes back to sleep.
     pub(crate) fn leave_idle(&mut self, cpu: usize) {
+        for task in std::mem::take(&mut self.cpus[cpu].expired) {
+            self.wake_by_timer(cpu, task);
+        }
         if std::mem::take(&mut self.cpus[cpu].nohz_kicked) {
             self.nohz_idle_balance(cpu);
         }

@@ -363,14 +363,32 @@ impl Simulation<'_> {
         self.trace.waking(when, cpu, waker, woken.policy.pid, target, new);
     }
 
-    /// A sleep ends: the timer interrupts the CPU that it was armed on.
+    /// A sleep ends: the timer interrupts the CPU that it was armed on. An idle CPU leaves its idle state before it handles
+    /// the interrupt.
     pub(crate) fn timer_interrupt(&mut self, cpu: usize, task: u32) {
-        self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
+        match self.cpus[cpu].activity {
+            Activity::Idle => {
+                if self.polls(cpu) {
+                    self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
+                }
+                self.cpus[cpu].expired.push(task);
+                self.begin_idle_exit(cpu);
+            }
+            Activity::Waking => self.cpus[cpu].expired.push(task),
+            Activity::Task | Activity::GoingIdle => {
+                self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
+                self.wake_by_timer(cpu, task);
+                self.after_interrupt(cpu);
+            }
+        }
+        self.reprogram(cpu);
+    }
+
+    /// The handler of a timer wakes the task that it was armed for (hrtimer_wakeup()).
+    pub(crate) fn wake_by_timer(&mut self, cpu: usize, task: u32) {
         self.in_interrupt = true;
         self.try_to_wake_up(task, cpu, false);
         self.in_interrupt = false;
-        self.after_interrupt(cpu);
-        self.reprogram(cpu);
     }
 }
 

@@ -194,6 +194,22 @@ fn a_deeper_idle_state_takes_longer_to_leave() {
 }
 
 #[test]
+fn a_cpu_leaves_its_idle_state_before_it_handles_a_timer() {
+    let of = |exit_ns, polling| {
+        let mut s = Setup::free("1c", single(&[sleep(MS), run(MS), sleep(MS)]));
+        s.machine.idle_states = vec![idle_state(exit_ns, polling)];
+        let r = s.run();
+        (r.runtime_ns(), r.get(Metric::wakeup_latency_us_p99))
+    };
+    let (free, _) = of(0, false);
+    for polling in [false, true] {
+        let (time, latency) = of(100_000, polling);
+        assert_eq!(time - free, 200_000, "each sleep ends so much later");
+        assert!(latency < 1.0, "and no wakeup takes longer: {latency}");
+    }
+}
+
+#[test]
 fn only_more_than_six_processes_lose_their_translations() {
     let refills = |workload: Workload| {
         let ns = |cost| {
