@@ -104,23 +104,17 @@ impl Cyclictest {
         let notes = if self.default_system || self.laptop { Vec::new() } else { vec![tunes.to_owned()] };
         Workload {
             name: self.command(),
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs,
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
             attributes: std::iter::once(Attributes::default()).chain(threads).collect(),
             roles: std::iter::once(Role::One("cyclictest".into()))
                 .chain((0..self.threads).map(|_| Role::Each("cyclictest thread")))
                 .collect(),
             shared: Shared { barriers: vec![self.threads + 1], timers: self.threads, ..Shared::default() },
             limits: Limits { time_ns: limit(self.duration.saturating_mul(1_000_000_000)), events: u64::MAX },
-            messages: 0,
             cpu_sets: (0..self.threads).map(CpuChoice::InTurn).collect(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
             notes,
+            ..Workload::default()
         }
     }
 

@@ -11,7 +11,7 @@
 //! The description gives no numbers but those of threads; the defaults are an assumption, and
 //! keep about half of the 48 CPUs of seed 002's machine busy.
 
-use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{Footprint, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
@@ -81,13 +81,8 @@ impl Encoder {
                 "encoder --streams {} --threads {} --fps {} --rows {} --row-us {} --serial-us {} --time {}",
                 self.streams, self.threads, self.fps, self.rows, self.row_us, self.serial_us, self.time
             ),
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs,
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: self.roles(),
             shared: Shared {
                 mutexes: self.streams,
@@ -95,12 +90,7 @@ impl Encoder {
                 timers: self.streams,
                 ..Shared::default()
             },
-            limits: Limits::default(),
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

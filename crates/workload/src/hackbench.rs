@@ -6,7 +6,7 @@
 //! none of them reads, and start together. The time is from that byte to the
 //! end of the last task.
 
-use crate::program::{Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{Channel, ChannelKind, Footprint, Op, ProgramBuilder, Scale, Workload};
 use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
@@ -92,22 +92,15 @@ impl Hackbench {
             channels,
             first_message_channel: FIRST,
             programs: vec![self.main(), self.receiver(loops), self.sender(loops)],
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             message_ns: MESSAGE_NS,
-            attributes: Vec::new(),
             roles: vec![
                 Role::One("hackbench".into()),
                 Role::OfGroup { name: "receiver", first: FIRST, channels: self.fds },
                 Role::OfGroup { name: "sender", first: FIRST, channels: self.fds },
             ],
-            shared: Shared::default(),
-            limits: Limits::default(),
             messages: loops * u64::from(self.fds) * u64::from(self.fds) * u64::from(self.groups),
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

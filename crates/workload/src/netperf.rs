@@ -115,18 +115,11 @@ impl Netperf {
             channels: vec![Channel { kind }; 2 * self.clients as usize],
             first_message_channel: if stream { 0 } else { self.clients },
             programs: vec![clients_and_servers(self.clients), client, server],
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: vec![Role::One("netperf".into()), Role::Each("client"), Role::Each("server")],
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
             limits: Limits { time_ns, ..Limits::default() },
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

@@ -9,9 +9,7 @@
 //! bytes, and options of its own.
 
 use crate::hackbench::Hackbench;
-use crate::program::{
-    Attributes, Channel, ChannelKind, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload,
-};
+use crate::program::{Attributes, Channel, ChannelKind, Footprint, Op, ProgramBuilder, Scale, Workload};
 use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
@@ -115,18 +113,10 @@ impl PerfPipe {
             channels: vec![Channel { kind: ChannelKind::Pipe }; 2],
             first_message_channel: BACK,
             programs,
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: roles.iter().map(|role| Role::One((*role).into())).collect(),
-            shared: Shared::default(),
-            limits: Limits::default(),
             messages: loops,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

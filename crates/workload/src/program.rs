@@ -417,6 +417,30 @@ pub struct Workload {
     pub notes: Vec<String>,
 }
 
+/// No task, and what most benchmarks have: plain tasks, no channels, no limits, a shell that starts it.
+impl Default for Workload {
+    fn default() -> Self {
+        Workload {
+            name: String::new(),
+            channels: Vec::new(),
+            first_message_channel: 0,
+            programs: Vec::new(),
+            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
+            footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
+            message_ns: 0,
+            attributes: Vec::new(),
+            roles: Vec::new(),
+            cpu_sets: Vec::new(),
+            groups: Vec::new(),
+            shared: Shared::default(),
+            limits: Limits::default(),
+            messages: 0,
+            assumptions: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 impl Workload {
     /// What a shell hands on to the programs that it starts. Measured when benchmarks were executed on a Zen 4 guest with
     /// Linux 6.18: 4 from a shell, 3 from Python and perf, 1 to 5 from `coreward validate`.

@@ -16,7 +16,7 @@
 //! per second are `events_per_s`, and `events_per_s_p20` and so on their percentiles over
 //! the seconds (what mmtests prints as `Lat 20.0th-qrtle`); for the old form an event is one round of a worker.
 
-use crate::program::{Attributes, Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{Attributes, Footprint, Op, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, Role, WorkloadError, usage};
 use clap::Parser;
 use coreward_input::within;
@@ -240,12 +240,8 @@ impl Group {
         }
         Workload {
             name,
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs,
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
             attributes,
             roles,
             shared: Shared {
@@ -254,12 +250,7 @@ impl Group {
                 timers: self.message_threads,
                 ..Shared::default()
             },
-            limits: Limits::default(),
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

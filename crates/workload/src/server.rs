@@ -79,21 +79,12 @@ impl Server {
                 "server --threads {} --work-us {} --locked-us {} --locks {} --think-us {} --time {}",
                 self.threads, self.work_us, self.locked_us, self.locks, self.think_us, self.time
             ),
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs: vec![main, thread],
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: vec![Role::One("server".into()), Role::Each("server thread")],
             shared: Shared { mutexes: self.locks, barriers: vec![self.threads + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.time * 1_000_000_000), ..Limits::default() },
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 }

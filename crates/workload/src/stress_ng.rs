@@ -7,7 +7,7 @@
 use clap::Parser;
 use coreward_input::within;
 
-use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Shared, Workload};
+use crate::program::{Footprint, Limits, Op, ProgramBuilder, Scale, Workload};
 use crate::{Program, Role, WorkloadError, usage};
 
 /// Stack, the used part of the kernel stack, and the data of a method. assumption.
@@ -60,21 +60,11 @@ impl StressNg {
     pub fn workload(&self, scale: Scale) -> Workload {
         Workload {
             name: format!("stress-ng --cpu {} --timeout {}", self.cpu, self.timeout),
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs: vec![self.main(), hog()],
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: vec![Role::One("stress-ng".into()), Role::Each("stress-ng-cpu")],
-            shared: Shared::default(),
             limits: Limits { time_ns: scale.of(self.timeout * 1_000_000_000), ..Limits::default() },
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

@@ -90,13 +90,8 @@ impl Sysbench {
         let unlimited = |limit: u64| if limit == 0 { u64::MAX } else { scale.of(limit) };
         Workload {
             name: self.command(),
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs: vec![self.main(), self.thread()],
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: vec![Role::One("sysbench".into()), Role::Each("sysbench thread")],
             shared: Shared {
                 mutexes: self.thread_locks,
@@ -108,11 +103,7 @@ impl Sysbench {
                 time_ns: unlimited(self.time * 1_000_000_000),
                 events: unlimited(u64::try_from(self.events).unwrap_or(0)),
             },
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

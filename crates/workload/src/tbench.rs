@@ -119,18 +119,11 @@ impl Tbench {
             // operations are counted as events
             first_message_channel: 2 * self.clients,
             programs: vec![clients_and_servers(self.clients), asking, answering.build()],
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
-            attributes: Vec::new(),
             roles: vec![Role::One("tbench".into()), Role::Each("client"), Role::Each("server")],
             shared: Shared { barriers: vec![self.clients + 1], ..Shared::default() },
             limits: Limits { time_ns: scale.of(self.seconds * 1_000_000_000), ..Limits::default() },
-            messages: 0,
-            cpu_sets: Vec::new(),
-            groups: Vec::new(),
-            assumptions: Vec::new(),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 }

@@ -9,9 +9,7 @@ use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
 pub(crate) use coreward_workload::Workload;
-use coreward_workload::{
-    Channel, ChannelKind, Footprint, Limits, Op, Program, ProgramBuilder, Scale, Shared,
-};
+use coreward_workload::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -246,19 +244,10 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         name: "by hand".into(),
         channels: vec![Channel { kind: ChannelKind::Pipe }; channels],
         programs,
-        wakee_flips: Workload::SHELL_WAKEE_FLIPS,
         footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
-        message_ns: 0,
-        attributes: Vec::new(),
         roles: Vec::new(),
-        shared: Shared::default(),
-        limits: Limits::default(),
         first_message_channel: channels as u32,
-        messages: 0,
-        cpu_sets: Vec::new(),
-        groups: Vec::new(),
-        assumptions: Vec::new(),
-        notes: Vec::new(),
+        ..Workload::default()
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Recorded, Step, Task};
-use crate::program::{Attributes, CpuChoice, Footprint, Limits, Op, Program, Shared, Workload};
+use crate::program::{Attributes, CpuChoice, Footprint, Op, Program, Shared, Workload};
 use crate::role::Role;
 
 /// What a thread touches, and what threads of a process share: as of rt-app. assumption: a recording does not say it.
@@ -205,22 +205,15 @@ pub(super) fn made(
     let (roles, attributes) = std::iter::once(first).chain(others).unzip();
     Workload {
         name: name.to_owned(),
-        channels: Vec::new(),
-        first_message_channel: 0,
         programs,
         // what its tasks did before it was recorded is not known
         wakee_flips: 0,
         footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-        message_ns: 0,
         attributes,
         roles,
         cpu_sets: cpu_sets.into_iter().map(CpuChoice::These).collect(),
-        groups: Vec::new(),
         shared,
-        limits: Limits::default(),
-        messages: 0,
-        assumptions: Vec::new(),
-        notes: Vec::new(),
+        ..Workload::default()
     }
 }
 

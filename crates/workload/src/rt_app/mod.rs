@@ -24,9 +24,7 @@ mod json;
 mod legacy;
 mod task;
 
-use crate::program::{
-    Attributes, CpuChoice, Footprint, Limits, Op, Policy, ProgramBuilder, Scale, Shared, Workload,
-};
+use crate::program::{Attributes, CpuChoice, Footprint, Op, Policy, ProgramBuilder, Scale, Shared, Workload};
 use crate::{Program, Role, WorkloadError};
 use json::{Json, Value};
 use std::path::Path;
@@ -296,12 +294,8 @@ impl Description {
         programs[0] = main.op(Op::WaitChildren).build();
         Ok(Workload {
             name: format!("rt-app {name}"),
-            channels: Vec::new(),
-            first_message_channel: 0,
             programs,
-            wakee_flips: Workload::SHELL_WAKEE_FLIPS,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
-            message_ns: 0,
             attributes,
             roles,
             shared: Shared {
@@ -311,12 +305,11 @@ impl Description {
                 timers,
                 ..Shared::default()
             },
-            limits: Limits::default(),
-            messages: 0,
             cpu_sets: self.tables.cpu_sets.iter().cloned().map(CpuChoice::These).collect(),
             groups: self.tables.groups.clone(),
             assumptions: self.assumptions.clone(),
             notes,
+            ..Workload::default()
         })
     }
 
