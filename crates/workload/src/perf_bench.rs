@@ -29,6 +29,11 @@ const SHARED_BYTES: u64 = 8 << 10;
 /// hackbench 127 us; Zen 4 guest, Linux 6.18.
 const MAPPED_PCT: u32 = 540;
 
+/// Those of so many programs of perf.
+fn attributes(programs: usize) -> Vec<Attributes> {
+    vec![Attributes { mapped_pct: Some(MAPPED_PCT), ..Attributes::default() }; programs]
+}
+
 /// The options of `perf bench sched pipe`, with the real tool's defaults.
 #[derive(Parser, Clone, Debug, PartialEq, Eq)]
 #[command(name = "pipe", no_binary_name = true, disable_help_flag = true)]
@@ -112,6 +117,7 @@ impl PerfPipe {
             ),
             channels: vec![Channel { kind: ChannelKind::Pipe }; 2],
             first_message_channel: BACK,
+            attributes: attributes(programs.len()),
             programs,
             footprint: Footprint { private_bytes: PRIVATE_BYTES, shared_bytes: SHARED_BYTES },
             roles: roles.iter().map(|role| Role::One((*role).into())).collect(),
@@ -166,8 +172,7 @@ impl PerfMessaging {
             if self.thread { " -t" } else { "" }
         );
         let workload = hackbench.workload(scale);
-        let big = Attributes { mapped_pct: Some(MAPPED_PCT), ..Attributes::default() };
-        Workload { name, attributes: vec![big; workload.programs.len()], ..workload }
+        Workload { name, attributes: attributes(workload.programs.len()), ..workload }
     }
 }
 

@@ -244,8 +244,6 @@ pub(crate) fn workload(channels: usize, programs: Vec<Program>) -> Workload {
         name: "by hand".into(),
         channels: vec![Channel { kind: ChannelKind::Pipe }; channels],
         programs,
-        footprint: Footprint { private_bytes: 0, shared_bytes: 0 },
-        roles: Vec::new(),
         first_message_channel: channels as u32,
         ..Workload::default()
     }
