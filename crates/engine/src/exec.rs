@@ -340,12 +340,14 @@ impl Simulation<'_> {
         true
     }
 
-    /// Wakes the first waiter of a side, or all, and the tasks that poll for it. Pipes and
-    /// sockets use synchronous wakeups, which say that the waker is about to sleep.
+    /// Wakes the first waiter of a side, or all, and the tasks that poll for it: the last to come
+    /// first, because poll() waits at the head of the wait queue (`add_wait_queue()`), and reads
+    /// and writes at its end. Pipes and sockets use synchronous wakeups, which say that the waker
+    /// is about to sleep.
     fn wake_up_side(&mut self, cpu: usize, ch: usize, side: Side, all: bool) {
         self.lock_wait_queue(cpu, ch, side);
         if side == Side::Readers {
-            for poller in std::mem::take(&mut self.channels[ch].pollers) {
+            for poller in std::mem::take(&mut self.channels[ch].pollers).into_iter().rev() {
                 self.try_to_wake_up(poller, cpu, true);
             }
         }

@@ -56,7 +56,7 @@ fn footprint(private_bytes: u64, l2_bytes: u64) -> Setup {
 
 /// Tasks that move between nodes, with working sets that no cache holds.
 fn far_memory() -> Setup {
-    let mut s = Setup::free("2n2c", hackbench("-g 2 -f 4 -l 100 -T --pipe"));
+    let mut s = Setup::free("2n2c", hackbench("-g 2 -f 4 -l 400 -T --pipe"));
     s.machine.llc_bytes = vec![64 << 10; 2];
     s.machine.caches.l2_bytes = 32 << 10;
     s.workload.footprint.private_bytes = 128 << 10;

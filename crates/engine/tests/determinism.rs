@@ -90,5 +90,5 @@ fn a_known_run_has_its_known_hash() {
     s.workload.footprint.private_bytes = 4096;
     let run = s.run();
     let seen = (run.hash(), run.events.len(), run.outcome.events, run.outcome.end_ns);
-    assert_eq!(seen, (12_690_955_231_085_087_030, 1_069, 23_095, 4_370_162));
+    assert_eq!(seen, (15_660_870_512_157_540_423, 1_588, 23_481, 3_216_070));
 }

@@ -222,6 +222,18 @@ fn perfs_processes_take_longer_to_end_and_its_threads_do_not() {
 }
 
 #[test]
+fn the_last_to_poll_is_woken_first() {
+    let main = [
+        &vec![spawn(1); 3][..],
+        &[sleep(MS), Op::MarkStart, Op::WriteTo { channel: 0, bytes: 1 }, Op::WaitChildren, Op::MarkEnd],
+    ];
+    let poller = program(&[Op::Poll { channel: 0 }, run(MS)]);
+    let run = Setup::free("1c", workload(1, vec![program(&main.concat()), poller])).run();
+    let order: Vec<_> = run.switches().map(|(.., next)| next).filter(|pid| *pid > 1).collect();
+    assert_eq!(order[..6], [2, 3, 4, 4, 3, 2]);
+}
+
+#[test]
 fn only_more_than_six_processes_lose_their_translations() {
     let refills = |workload: Workload| {
         let ns = |cost| {

@@ -155,7 +155,8 @@ fn feature_case(name: &str) -> Option<Setup> {
         "WA_IDLE_PREV" => crowd("4l2c"),
         "SIS_ONE_SEARCH" => crowd("2l4c2t").profile("linux-5.10"),
         "SIS_PROP" => two_processes("2l4c", 8).profile("linux-5.10"),
-        "RECENT_USED_PREV" | "LB_SMT_BALANCE" => crowd("2l4c2t"),
+        "RECENT_USED_PREV" => Setup::new("2l4c2t", hackbench("-g 2 -f 4 -l 300 -T --pipe")),
+        "LB_SMT_BALANCE" => crowd("2l4c2t"),
         "IMB_NUMA_NR" => crowd("2n1l4c"),
         "IMB_NUMA_QUARTER" => crowd("2n1l4c").profile("linux-5.15"),
         // three caches that are fully busy
