@@ -118,8 +118,11 @@ impl Simulation<'_> {
             | Op::Syscall
             | Op::SetAffinity { .. }
             | Op::SetNice { .. }
-            | Op::SetGroup { .. }
-            | Op::WaitChildren => self.jittered(entry),
+            | Op::SetGroup { .. } => self.jittered(entry),
+            Op::WaitChildren => {
+                let ns = self.wait_ns(task);
+                self.jittered(entry + ns)
+            }
             Op::MarkStart | Op::MarkEnd => Work::default(),
             _ => self.sync_work(cpu, task, op, entry),
         }
@@ -260,12 +263,18 @@ impl Simulation<'_> {
             }
             Op::Spawn { program, base, process } => {
                 let child = self.new_task(program, base, process, Some(id), cpu);
-                self.tasks[task].live_children += 1;
+                self.tasks[task].children.spawned(process);
                 self.wake_up_new_task(child, cpu);
             }
             Op::WaitChildren => {
-                if self.tasks[task].live_children > 0 {
-                    self.tasks[task].waits_for_children = true;
+                let t = &mut self.tasks[task];
+                let reaped = t.children.reap();
+                if t.children.any() {
+                    if reaped {
+                        t.in_syscall = false;
+                        return true; // the next call, for the next child
+                    }
+                    t.waits_for_children = true;
                     return self.block(task, WaitsIn::Other);
                 }
             }
@@ -376,19 +385,5 @@ impl Simulation<'_> {
         channel.wait_lock[side as usize].release(at);
         channel.waiting(side).push_back(id);
         self.block(id as usize, WaitsIn::Other)
-    }
-
-    fn exit(&mut self, cpu: usize, id: u32) {
-        self.tasks[id as usize].state = State::Dead;
-        self.sched_cache_exit(id);
-        self.nr_live -= 1;
-        if let Some(parent) = self.tasks[id as usize].parent {
-            let p = &mut self.tasks[parent as usize];
-            p.live_children -= 1;
-            if p.live_children == 0 && p.waits_for_children {
-                p.waits_for_children = false;
-                self.try_to_wake_up(parent, cpu, false);
-            }
-        }
     }
 }

@@ -1,12 +1,78 @@
-//! New tasks, and what they have from the task that creates them.
+//! New tasks, what they have from the task that creates them, and their end.
 
 use coreward_policy::layout::{SE_BATCH, SE_IDLE, TASK_SCHED_IDLE};
 use coreward_workload::Policy;
 
 use crate::sim::Simulation;
-use crate::task::Task;
+use crate::task::{State, Task};
+
+/// What a task has created and not waited for yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Children {
+    threads: u32,
+    /// Ended or not.
+    processes: u32,
+    /// Processes that have ended.
+    zombies: u32,
+}
+
+impl Children {
+    pub(crate) fn spawned(&mut self, process: bool) {
+        if process {
+            self.processes += 1;
+        } else {
+            self.threads += 1;
+        }
+    }
+
+    /// One of them ends. Returns whether that wakes a task that waits for them: `wait()` returns for each process,
+    /// `pthread_join()` is taken to have been called for the thread that is the last to end.
+    fn ended(&mut self, process: bool) -> bool {
+        if process {
+            self.zombies += 1;
+            return true;
+        }
+        self.threads -= 1;
+        !self.any()
+    }
+
+    /// Waits for one of the processes that have ended, if there is one.
+    pub(crate) fn reap(&mut self) -> bool {
+        let one = self.zombies > 0;
+        self.zombies -= u32::from(one);
+        self.processes -= u32::from(one);
+        one
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.threads + self.processes > 0
+    }
+}
 
 impl Simulation<'_> {
+    /// A call of `wait()`. It looks at all child processes, or at half of them to find one that has ended.
+    pub(crate) fn wait_ns(&self, task: usize) -> u64 {
+        let children = &self.tasks[task].children;
+        let scan_ns = self.costs.child_scan_ns * u64::from(children.processes);
+        if children.zombies > 0 { self.costs.reap_ns + scan_ns / 2 } else { scan_ns }
+    }
+
+    /// A task ends on `cpu`, and tells the task that created it.
+    pub(crate) fn exit(&mut self, cpu: usize, id: u32) {
+        let task = &mut self.tasks[id as usize];
+        let process = task.process == id;
+        task.state = State::Dead;
+        self.sched_cache_exit(id);
+        self.nr_live -= 1;
+        if let Some(parent) = self.tasks[id as usize].parent {
+            let p = &mut self.tasks[parent as usize];
+            if p.children.ended(process) && std::mem::take(&mut p.waits_for_children) {
+                // __wake_up_parent() is synchronous
+                self.try_to_wake_up(parent, cpu, process);
+            }
+        }
+    }
+
     /// The end of a task; with that of its first thread the process gives its memory back.
     pub(crate) fn exit_ns(&self, task: usize) -> u64 {
         let t = &self.tasks[task];

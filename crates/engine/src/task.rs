@@ -1,6 +1,7 @@
 //! A task: its program, its place in virtual time, its load, its whereabouts.
 
 use crate::cache::Residence;
+use crate::fork::Children;
 use crate::segment::Work;
 use coreward_policy::layout::{NICE_0_WEIGHT, TASK_DELAYED, TASK_NEW};
 use coreward_policy::{Entity, Task as PolicyTask};
@@ -72,7 +73,7 @@ pub(crate) struct Task<'w> {
     pub(crate) left: Option<Work>,
     /// Work before its program begins; 0 once it has run.
     pub(crate) start_ns: u64,
-    pub(crate) live_children: u32,
+    pub(crate) children: Children,
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
     pub(crate) woken_at: Option<u64>,
@@ -147,7 +148,7 @@ impl<'w> Task<'w> {
             sync: SyncState::default(),
             left: None,
             start_ns: 0,
-            live_children: 0,
+            children: Children::default(),
             waits_for_children: false,
             woken_at: None,
             waking_at: 0,

@@ -126,6 +126,8 @@ fn cases() -> Vec<Case> {
         case("fork_ns", processes(), M::runtime_s, Up, 0, 10_000),
         case("fork_start_ns", processes(), M::runtime_s, Up, 0, 10_000),
         case("process_exit_ns", processes(), M::runtime_s, Up, 0, 10_000),
+        case("reap_ns", processes(), M::runtime_s, Up, 0, 10_000),
+        case("child_scan_ns", processes(), M::runtime_s, Up, 0, 10_000),
         case("exit_ns", Setup::free("1c", spinners(9, MS)), M::runtime_s, Up, 0, 10_000),
         case("shared_file_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("pipe_op_ns", pipes(), M::runtime_s, Up, 0, 1000),

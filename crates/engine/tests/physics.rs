@@ -222,6 +222,39 @@ fn perfs_processes_take_longer_to_end_and_its_threads_do_not() {
 }
 
 #[test]
+fn a_parent_waits_for_each_process_and_looks_at_all() {
+    // one after the other: the first runs while the parent sleeps
+    let ns = |reap_ns, child_scan_ns| {
+        let main = [
+            &[Op::MarkStart][..],
+            &[sleep(MS), Op::Spawn { program: 1, base: 0, process: true }].repeat(2),
+            &[Op::WaitChildren, Op::MarkEnd],
+        ];
+        let w = workload(0, vec![program(&main.concat()), program(&[run(MS * 3 / 2)])]);
+        let s = Setup::free("2c", w).cost("reap_ns", reap_ns).cost("child_scan_ns", child_scan_ns);
+        (s.run().get(Metric::busy_s) * 1e9).round() as u64
+    };
+    assert_eq!(ns(1000, 0) - ns(0, 0), 2 * 1000);
+    // both are looked at before it sleeps, one on the average to find the first, then the other twice, the second time
+    // half of it
+    assert_eq!(ns(0, 1000) - ns(0, 0), 2000 + 1000 + 1000 + 500);
+}
+
+#[test]
+fn threads_are_waited_for_together() {
+    let waits = |process| {
+        let main = [
+            &[Op::MarkStart][..],
+            &[Op::Spawn { program: 1, base: 0, process }, sleep(MS)].repeat(4),
+            &[Op::WaitChildren, Op::MarkEnd],
+        ];
+        let w = workload(0, vec![program(&main.concat()), program(&[run(5 * MS)])]);
+        Setup::free("6c", w).run().get(Metric::wakeups)
+    };
+    assert_eq!(waits(true) - waits(false), 3.0);
+}
+
+#[test]
 fn the_last_to_poll_is_woken_first() {
     let main = [
         &vec![spawn(1); 3][..],
