@@ -16,6 +16,7 @@
 #include "topology.h"
 #include "types.h"
 #include "util.h"
+#include "wakeup/vcpu_pack.h"
 #include "wakeup/wake_affine.h"
 
 static inline s32 decide(struct cw_decision *d, s32 cpu, enum cw_reason reason)
@@ -241,9 +242,11 @@ static inline s32 find_cpu(struct cw_sys *sys, const struct cw_wakeup *w, struct
 	u32 sd_flag = w->wake_flags & (WF_EXEC | WF_FORK | WF_TTWU);
 	bool affine = false;
 	struct cw_domain *sd;
-	s32 slow = -1;
+	s32 slow = -1, packed = vcpu_pack(sys, w);
 	u32 level;
 
+	if (packed >= 0)
+		return decide(d, packed, CW_REASON_VCPU_PACK);
 	if (w->wake_flags & WF_TTWU) {
 		record_wakee(w);
 		if ((w->wake_flags & WF_CURRENT_CPU) && cpumask_test_cpu(w->this_cpu, w->cpus_ptr))

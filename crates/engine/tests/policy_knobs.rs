@@ -227,6 +227,8 @@ fn tunable_case(name: &str) -> Option<(Setup, i64)> {
         "llc_min_occupancy" => (cache_aware(too_many()), 1024),
         // now one cache is ahead, now another
         "llc_switch_pct" => (cache_aware(Setup::new("4l2c", processes(2, 10, 5 * MS, 15 * MS, 60))), 1000),
+        // tasks that leave their CPUs idle most of the time
+        "vcpu_pack" => (Setup::new("4c", restless(3, MS, 9 * MS, 60)), 15),
         "capacity_margin" => (asymmetric("4l2c", hackbench("-g 2 -f 3 -l 60 -T --pipe")), 4096),
         _ => return None,
     })

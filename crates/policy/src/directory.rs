@@ -439,7 +439,7 @@ mod tests {
         let feature = format!("FEATURE(OWN, \"6.12..\", \"\", \"an \\\"own\\\" one\")\n{end}");
         let code = compiled(&[
             (file, end, &feature),
-            ("reasons.def", "REASON(SYNC_WAKER,", "REASON(SYNC_WAKER, \"x\")\nREASON(OWN,"),
+            ("reasons.def", "REASON(VCPU_PACK,", "REASON(VCPU_PACK, \"x\")\nREASON(OWN,"),
             ("notes.def", "NOTE(CACHE_NODE,", "NOTE(OWN, 14, \"own\")\nNOTE(CACHE_NODE,"),
         ])
         .unwrap();

@@ -703,6 +703,8 @@ pub enum Tunable {
     llc_aggr_tolerance,
     /// preferred LLC: another LLC replaces it if its occupancy exceeds this percentage of the preferred one's (7.3: 200; RFC of 2025: 100)
     llc_switch_pct,
+    /// a hosting kernel's own: tasks share busy CPUs that have room, so that the others stay idle; a sum of 1: wakeups by an interrupt on an idle CPU, 2: synchronous ones, 4: others, 8: new tasks (kernel parameter sched_vcpu_pack)
+    vcpu_pack,
 }
 
 /// What features.def says of each tunable, in the order of [`Tunable`].
@@ -851,6 +853,14 @@ pub const TUNABLES: &[TunableInfo] = &[
         unit: "%",
         help: "preferred LLC: another LLC replaces it if its occupancy exceeds this percentage of the preferred one's (7.3: 200; RFC of 2025: 100)",
     },
+    TunableInfo {
+        name: "vcpu_pack",
+        default: 0,
+        min: 0,
+        max: 15,
+        unit: "bits",
+        help: "a hosting kernel's own: tasks share busy CPUs that have room, so that the others stay idle; a sum of 1: wakeups by an interrupt on an idle CPU, 2: synchronous ones, 4: others, 8: new tasks (kernel parameter sched_vcpu_pack)",
+    },
 ];
 
 /// The names of the profiles, oldest kernel first.
@@ -895,6 +905,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ("BALANCE_BALANCED", "balanced"),
     ("BALANCE_NOT_MINE", "another CPU of the group balances"),
     ("SYNC_WAKER", "waker about to sleep"),
+    ("VCPU_PACK", "busy CPU that has room"),
 ];
 
 /// Name and text of each reason of queue/reasons.def, in the order of the codes.
