@@ -196,6 +196,12 @@ pub(crate) fn default_policy(machine: &str) -> Default {
     if !set.is_empty() {
         notes.push(format!("the machine's kernel runs with {}, other than the profile", set.join(", ")));
     }
+    if let Some(bits) = loaded.as_ref().and_then(|machine| machine.vcpu_pack) {
+        policy.changes.set_tunable(Tunable::vcpu_pack, bits.into());
+        notes.push(format!(
+            "the machine's kernel runs with sched_vcpu_pack={bits}: vcpu_pack={bits}, other than any profile"
+        ));
+    }
     default
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use coreward_input::printable_json;
 use coreward_live_args::{By, Policy, Shadow};
-use coreward_policy::{Feature, Profile};
+use coreward_policy::{Changes, Feature, Profile, Tunable};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
@@ -44,14 +44,21 @@ struct Counted {
 /// # Errors
 /// The arguments are wrong, or the kernel does not load the programs.
 pub(crate) fn run(args: &Shadow) -> Result<()> {
+    let machine = LiveMachine::load()?;
+    let mut ours = Changes::default();
     let profile = match &args.profile {
         Some(name) => name.clone(),
-        None => running_profile()?,
+        None => {
+            if let Some(bits) = machine.machine.vcpu_pack {
+                ours.set_tunable(Tunable::vcpu_pack, bits.into());
+            }
+            running_profile()?
+        }
     };
     let named = Policy { profile, options: args.options.clone() };
-    let (settings, profile) = policy::settings(&named, &[])?;
+    let (settings, profile) = policy::settings(&named, &ours)?;
     kernel::has_bpf()?;
-    let system = policy::system(&LiveMachine::load()?, &settings, profile)?;
+    let system = policy::system(&machine, &settings, profile)?;
 
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);

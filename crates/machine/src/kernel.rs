@@ -82,6 +82,24 @@ pub(crate) fn features() -> Vec<String> {
     words(&text).unwrap_or_default()
 }
 
+/// All bits of `sched_vcpu_pack`.
+pub(crate) const VCPU_PACK_MAX: u8 = 15;
+
+/// Which tasks the running kernel packs on busy CPUs: a parameter of some guests' kernels, which no other has.
+pub(crate) fn vcpu_pack() -> Option<u8> {
+    packed(&fs::read_to_string("/proc/cmdline").unwrap_or_default())
+}
+
+fn packed(command_line: &str) -> Option<u8> {
+    let value = parameters(command_line).filter_map(|word| word.strip_prefix("sched_vcpu_pack=")).last()?;
+    value.parse().ok().filter(|bits| (1..=VCPU_PACK_MAX).contains(bits))
+}
+
+/// What is for the kernel; after `--` it is for init.
+fn parameters(command_line: &str) -> impl Iterator<Item = &str> {
+    command_line.split_whitespace().take_while(|word| *word != "--")
+}
+
 /// The features of a list; `None` if it is none.
 pub(crate) fn words(text: &str) -> Option<Vec<String>> {
     let is_feature = |word: &str| {
@@ -111,8 +129,7 @@ fn of_version(text: &str) -> Option<Preemption> {
 }
 
 fn of_command_line(text: &str) -> Option<Preemption> {
-    let words = text.split_whitespace().take_while(|word| *word != "--");
-    words.filter_map(|word| Preemption::named(word.strip_prefix("preempt=")?)).last()
+    parameters(text).filter_map(|word| Preemption::named(word.strip_prefix("preempt=")?)).last()
 }
 
 /// What the kernel was built with.
@@ -172,6 +189,15 @@ mod tests {
             Some(Preemption::None)
         );
         assert_eq!(of_config(""), None);
+    }
+
+    #[test]
+    fn packing_is_a_parameter_of_the_kernel() {
+        assert_eq!(packed("quiet sched_vcpu_pack=15 panic=1"), Some(15));
+        assert_eq!(packed("sched_vcpu_pack=15 sched_vcpu_pack=2"), Some(2));
+        for text in ["quiet", "sched_vcpu_pack=0", "sched_vcpu_pack=16", "-- sched_vcpu_pack=15", ""] {
+            assert_eq!(packed(text), None, "{text}");
+        }
     }
 
     #[test]

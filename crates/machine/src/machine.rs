@@ -155,6 +155,9 @@ pub struct Machine {
     /// The scheduler's features as that kernel lists them (`NO_TTWU_QUEUE`), if that is known; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
+    /// Which tasks that kernel packs on busy CPUs (`sched_vcpu_pack=` on the command line of some guests' kernels), if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcpu_pack: Option<u8>,
     /// Where figures come from, by their path in a machine file (`costs.tick_ns`).
     pub sources: BTreeMap<String, String>,
     /// What had to be assumed because the description does not say it, one sentence each.
@@ -225,6 +228,7 @@ impl Machine {
                     machine.kernel = kernel::release();
                     machine.preemption = machine.kernel.as_deref().and_then(kernel::preemption);
                     machine.features = kernel::features();
+                    machine.vcpu_pack = kernel::vcpu_pack();
                     if let Some(hz) = kernel::hz() {
                         machine.hz = hz;
                         machine.sources.insert("hz".to_owned(), HZ_SOURCE.to_owned());
@@ -340,6 +344,7 @@ impl Machine {
             kernel: None,
             preemption: None,
             features: Vec::new(),
+            vcpu_pack: None,
             sources: BTreeMap::new(),
             assumptions: Vec::new(),
             cpus,

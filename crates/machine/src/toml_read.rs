@@ -37,6 +37,7 @@ struct File {
     kernel: Option<Figure>,
     preemption: Option<Figure>,
     features: Option<Figure>,
+    vcpu_pack: Option<Figure>,
     distances: Option<Figure>,
     reclaim_distance: Option<Figure>,
     llc: Option<Vec<Spanned<Llc>>>,
@@ -403,6 +404,10 @@ impl Reader<'_> {
             let wrong =
                 || "features are words of capital letters, digits and underscores, as the kernel lists them";
             machine.features = words.ok_or_else(|| self.wrong(figure, wrong().to_owned()))?;
+        }
+        if let Some(figure) = &file.vcpu_pack {
+            let bits = self.integer("vcpu_pack", figure, 0, u64::from(kernel::VCPU_PACK_MAX))?;
+            machine.vcpu_pack = Some(bits as u8);
         }
         if let Some(figure) = &file.reclaim_distance {
             machine.reclaim_distance = self.integer("reclaim_distance", figure, 10, 254)? as u32;

@@ -62,6 +62,9 @@ impl Writer<'_> {
         if !machine.features.is_empty() {
             self.figure("features", "features", quote(&machine.features.join(" ")));
         }
+        if let Some(bits) = machine.vcpu_pack {
+            self.figure("vcpu_pack", "vcpu_pack", bits);
+        }
         self.figure("distances", "distances", format_args!("{:?}", machine.distances));
         self.figure("reclaim_distance", "reclaim_distance", machine.reclaim_distance);
         if machine.idle_states.is_empty() {

@@ -227,7 +227,7 @@ fn wrong_structure() {
     );
     assert_eq!(
         message("\n\nshap = \"2c\""),
-        "m.toml:3: unknown field `shap`, did you mean `shape`? expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `kernel`, `preemption`, `features`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
+        "m.toml:3: unknown field `shap`, did you mean `shape`? expected one of `name`, `description`, `like`, `arch`, `shape`, `numbering`, `packages`, `cluster_cores`, `hz`, `kernel`, `preemption`, `features`, `vcpu_pack`, `distances`, `reclaim_distance`, `llc`, `capacity`, `caches`, `costs`, `idle`, `sources`"
     );
     assert_eq!(message("shape = \"2c"), "m.toml:1: invalid basic string");
     assert_eq!(message("shape = 2"), "m.toml:1: shape must be a text, not integer");
