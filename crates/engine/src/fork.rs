@@ -67,8 +67,8 @@ impl Simulation<'_> {
         if let Some(parent) = self.tasks[id as usize].parent {
             let p = &mut self.tasks[parent as usize];
             if p.children.ended(process) && std::mem::take(&mut p.waits_for_children) {
-                // __wake_up_parent() is synchronous
-                self.try_to_wake_up(parent, cpu, process);
+                // a task that exits is never a synchronous waker (select_task_rq_fair())
+                self.try_to_wake_up(parent, cpu, false);
             }
         }
     }
