@@ -340,7 +340,7 @@ impl Calibration {
             "writes that wake a reader, less the write and the enqueue",
         );
         thread::pin(&[cpu]).map_err(refused("a CPU of its own"))?;
-        Ok(Local { wake: woken.wake, switch })
+        Ok(Local { wake: woken.wake, turn: woken.turn, switch })
     }
 
     fn processes(&mut self) -> Result<(), CalibrateError> {
@@ -455,6 +455,14 @@ impl Calibration {
             let idle = remote::wakeups(from, to, &slept, false).map_err(refused("wakeups of idle CPUs"))?[0];
             let entered = cpuidle::Usage::of_cpu(to).most_since(&before).map(str::to_owned);
             self.exits.push(Exit { exit: idle.latency.without(busy.latency), entered });
+            if us == IDLE_US[0] {
+                let turn = idle.turn.without(calls.syscall).without(local.turn).without(task);
+                self.cost(
+                    "idle_return_ns",
+                    turn,
+                    "CPU time of turns of a task that a CPU leaves idle for, less that on a busy CPU",
+                );
+            }
         }
         Ok(())
     }
@@ -480,6 +488,8 @@ struct Calls {
 struct Local {
     /// The whole write that wakes.
     wake: Sample,
+    /// The whole turn of a reader that blocks.
+    turn: Sample,
     switch: Sample,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::sample::Sample;
-use crate::thread::{Class, elapsed_ns, pin, set_class};
+use crate::thread::{Class, elapsed_ns, pin, set_class, thread_cpu_ns};
 
 /// Wakeups of each kind, and the time in which there may be more: after short sleeps, they are fast and slow in turn for
 /// some hundred wakeups.
@@ -113,25 +113,34 @@ pub(crate) struct Remote {
     pub(crate) wake: Sample,
     /// From the start of that write until the woken task is back in user space.
     pub(crate) latency: Sample,
+    /// CPU time of the woken task from one return to user space to the next.
+    pub(crate) turn: Sample,
 }
 
 /// The woken task, which says when it was back.
 struct Sleeper {
     origin: Instant,
     woken_at: AtomicU64,
+    /// CPU time of its last turn, in ns.
+    turn: AtomicU64,
 }
 
 impl Sleeper {
     fn run(&self, cpu: usize, reader: &OwnedFd) -> io::Result<()> {
         pin(&[cpu])?;
+        let mut before = thread_cpu_ns();
         while rustix::io::read(reader, &mut [0])? == 1 {
-            self.woken_at.store(self.origin.elapsed().as_nanos() as u64, Ordering::Release);
+            let woken_at = self.origin.elapsed().as_nanos() as u64;
+            let now = thread_cpu_ns();
+            self.turn.store((now - before) as u64, Ordering::Relaxed);
+            before = now;
+            self.woken_at.store(woken_at, Ordering::Release);
         }
         Ok(())
     }
 
     /// Wakes it from this CPU after it has slept for about `idle`.
-    fn wake(&self, writer: &OwnedFd, idle: Duration) -> (f64, f64) {
+    fn wake(&self, writer: &OwnedFd, idle: Duration) -> [f64; 3] {
         let asleep = Instant::now();
         while asleep.elapsed() < idle {
             std::hint::spin_loop();
@@ -145,7 +154,7 @@ impl Sleeper {
                 at => break at,
             }
         };
-        (wake, woken_at.saturating_sub(start) as f64)
+        [wake, woken_at.saturating_sub(start) as f64, self.turn.load(Ordering::Relaxed) as f64]
     }
 }
 
@@ -153,7 +162,7 @@ impl Sleeper {
 /// With `busy` a task that every wakeup preempts runs there meanwhile, so that the CPU is not idle.
 pub(crate) fn wakeups(from: usize, to: usize, slept: &[Duration], busy: bool) -> io::Result<Vec<Remote>> {
     let (reader, writer) = rustix::pipe::pipe()?;
-    let sleeper = Sleeper { origin: Instant::now(), woken_at: AtomicU64::new(0) };
+    let sleeper = Sleeper { origin: Instant::now(), woken_at: AtomicU64::new(0), turn: AtomicU64::new(0) };
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let sleeping = scope.spawn(|| sleeper.run(to, &reader));
@@ -163,9 +172,10 @@ pub(crate) fn wakeups(from: usize, to: usize, slept: &[Duration], busy: bool) ->
         let remotes = slept.iter().map(|slept| {
             let fit = WAKEUP_TIME.as_nanos() / slept.as_nanos().max(1);
             let wakeups = (fit as usize).clamp(*WAKEUPS.start(), *WAKEUPS.end());
-            let pairs = (0..wakeups).map(|_| sleeper.wake(&writer, *slept));
-            let (wake, latency): (Vec<_>, Vec<_>) = pairs.unzip();
-            Remote { wake: Sample::of(wake), latency: Sample::of(latency) }
+            let woken: Vec<_> = (0..wakeups).map(|_| sleeper.wake(&writer, *slept)).collect();
+            let [wake, latency, turn] =
+                std::array::from_fn(|i| Sample::of(woken.iter().map(|times| times[i]).collect()));
+            Remote { wake, latency, turn }
         });
         let remotes = remotes.collect();
         done.store(true, Ordering::Relaxed);

@@ -65,7 +65,8 @@ impl Simulation<'_> {
         if !self.polls(cpu) {
             self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
         }
-        let stall = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
+        let exit_ns = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
+        let stall = exit_ns - self.idle_return_ns(cpu);
         let c = &mut self.cpus[cpu];
         c.bill.idle(self.now, &mut self.counters.spent);
         c.bill.stall(Part::IdleExit, stall);
@@ -81,6 +82,14 @@ impl Simulation<'_> {
         self.core_use_changed(cpu, true);
     }
 
+    /// The part of the exit that comes after the handler of the interrupt: the way out of the idle loop, with the restart
+    /// of the tick. What the handler wakes is charged for it, because schedule() goes on with the handler's clock. A CPU
+    /// that polls takes woken tasks at the end.
+    fn idle_return_ns(&self, cpu: usize) -> u64 {
+        let state = self.idle_states.get(self.cpus[cpu].idle_state);
+        state.filter(|s| !s.polling).map_or(0, |s| s.exit_ns.min(self.costs.idle_return_ns))
+    }
+
     /// The CPU is awake: it takes the tasks that were queued for it or that a timer wakes, or goes back to sleep.
     pub(crate) fn leave_idle(&mut self, cpu: usize) {
         for task in std::mem::take(&mut self.cpus[cpu].expired) {
@@ -90,6 +99,8 @@ impl Simulation<'_> {
             self.nohz_idle_balance(cpu);
         }
         self.sched_ttwu_pending(cpu);
+        let ns = self.idle_return_ns(cpu);
+        self.charge_stall(cpu, Part::IdleExit, ns);
         self.schedule(cpu);
     }
 

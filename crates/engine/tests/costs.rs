@@ -143,8 +143,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Costs whose effect has no direction; each has a test of its own.
-const OTHERS: [&str; 1] = ["jitter_pct"];
+/// Costs that move no metric in one direction; each has a test of its own.
+const OTHERS: [&str; 2] = ["idle_return_ns", "jitter_pct"];
 
 #[test]
 fn every_cost_moves_its_metric() {

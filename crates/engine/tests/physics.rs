@@ -307,6 +307,22 @@ fn an_idle_cpu_chooses_the_state_that_its_idle_time_pays_for() {
 }
 
 #[test]
+fn a_woken_task_is_charged_for_the_way_out_of_the_idle_loop() {
+    let seen = |polling, idle_return_ns| {
+        let r = remote_wakeups(idle_state(10_000, polling)).cost("idle_return_ns", idle_return_ns).run();
+        let charged: u64 = r.outcome.schedstat.iter().map(|cpu| cpu.rq_cpu_time).sum();
+        (charged, r.runtime_ns(), r.get(Metric::idle_exit_s))
+    };
+    let (none, runtime_ns, idle_exit_s) = seen(false, 0);
+    // a turn of each task for each of 50 rounds
+    assert_eq!(seen(false, 4_000), (none + 100 * 4_000, runtime_ns, idle_exit_s));
+    // the whole exit at most
+    assert_eq!(seen(false, 90_000), (none + 100 * 10_000, runtime_ns, idle_exit_s));
+    // it takes woken tasks when it has left the loop
+    assert_eq!(seen(true, 4_000), seen(true, 0));
+}
+
+#[test]
 fn only_cpus_that_do_not_poll_are_interrupted() {
     for (name, ns) in [("ipi_deliver_ns", 5000), ("ipi_handle_ns", 7000)] {
         let runtime =

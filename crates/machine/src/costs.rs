@@ -164,6 +164,9 @@ costs! {
     /// What `wait()` takes to look at one of the child processes, in ns.
     child_scan_ns = 20 (8..=33) in 0..=1_000_000,
         "measured: waitpid() that finds none of 50 to 800 children ended (Zen 4 guest, Linux 6.18): 8 ns for each, 33 ns if they are in no cache";
+    /// The kernel's way out of the idle loop after the interrupt that ends it, in ns; part of the `exit_ns` of an idle state.
+    idle_return_ns = 1_000 (500..=6_000) in 0..=100_000_000,
+        "assumption: tick_nohz_idle_exit() and the programming of a timer; in a guest, where that leaves the guest, 5 us: by so much the time of a turn of perf bench sched pipe in /proc/PID/schedstat is longer than in perf's task-clock (Zen 4 guest, Linux 6.18)";
     /// What each read or write on a file takes longer in a process of several threads, in ns.
     shared_file_ns = 45 (30..=70) in 0..=1_000_000,
         "measured: pipe messages of a process with a second thread less those of one without, Linux 6.18 guest on Sapphire Rapids";
