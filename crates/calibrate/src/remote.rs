@@ -106,6 +106,9 @@ pub(crate) fn stream(from: usize, to: usize, bytes: usize) -> io::Result<Sample>
     })
 }
 
+/// Turns of which the mean is taken: single ones scatter more than the figure, because the CPU has stopped its tick or not.
+const TURNS: usize = 25;
+
 /// A wakeup on another CPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Remote {
@@ -173,9 +176,10 @@ pub(crate) fn wakeups(from: usize, to: usize, slept: &[Duration], busy: bool) ->
             let fit = WAKEUP_TIME.as_nanos() / slept.as_nanos().max(1);
             let wakeups = (fit as usize).clamp(*WAKEUPS.start(), *WAKEUPS.end());
             let woken: Vec<_> = (0..wakeups).map(|_| sleeper.wake(&writer, *slept)).collect();
-            let [wake, latency, turn] =
-                std::array::from_fn(|i| Sample::of(woken.iter().map(|times| times[i]).collect()));
-            Remote { wake, latency, turn }
+            let all = |i: usize| woken.iter().map(|times| times[i]).collect::<Vec<_>>();
+            let turns =
+                all(2).chunks(TURNS).map(|turns| turns.iter().sum::<f64>() / turns.len() as f64).collect();
+            Remote { wake: Sample::of(all(0)), latency: Sample::of(all(1)), turn: Sample::of(turns) }
         });
         let remotes = remotes.collect();
         done.store(true, Ordering::Relaxed);
