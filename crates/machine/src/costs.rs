@@ -253,3 +253,15 @@ impl Costs {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_older_version_lacks_costs_and_has_their_defaults() {
+        let costs: Costs = serde_json::from_str(r#"{"syscall_ns": 7}"#).unwrap();
+        assert_eq!(costs, Costs { syscall_ns: 7, ..Costs::default() });
+        assert!(serde_json::from_str::<Costs>(r#"{"syscal_ns": 7}"#).is_err());
+    }
+}
