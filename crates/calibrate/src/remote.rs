@@ -120,6 +120,13 @@ pub(crate) struct Remote {
     pub(crate) turn: Sample,
 }
 
+/// One such wakeup: its times in ns, as in [`Remote`].
+struct Woken {
+    wake: f64,
+    latency: f64,
+    turn: f64,
+}
+
 /// The woken task, which says when it was back.
 struct Sleeper {
     origin: Instant,
@@ -143,7 +150,7 @@ impl Sleeper {
     }
 
     /// Wakes it from this CPU after it has slept for about `idle`.
-    fn wake(&self, writer: &OwnedFd, idle: Duration) -> [f64; 3] {
+    fn wake(&self, writer: &OwnedFd, idle: Duration) -> Woken {
         let asleep = Instant::now();
         while asleep.elapsed() < idle {
             std::hint::spin_loop();
@@ -157,7 +164,11 @@ impl Sleeper {
                 at => break at,
             }
         };
-        [wake, woken_at.saturating_sub(start) as f64, self.turn.load(Ordering::Relaxed) as f64]
+        Woken {
+            wake,
+            latency: woken_at.saturating_sub(start) as f64,
+            turn: self.turn.load(Ordering::Relaxed) as f64,
+        }
     }
 }
 
@@ -176,10 +187,12 @@ pub(crate) fn wakeups(from: usize, to: usize, slept: &[Duration], busy: bool) ->
             let fit = WAKEUP_TIME.as_nanos() / slept.as_nanos().max(1);
             let wakeups = (fit as usize).clamp(*WAKEUPS.start(), *WAKEUPS.end());
             let woken: Vec<_> = (0..wakeups).map(|_| sleeper.wake(&writer, *slept)).collect();
-            let all = |i: usize| woken.iter().map(|times| times[i]).collect::<Vec<_>>();
-            let turns =
-                all(2).chunks(TURNS).map(|turns| turns.iter().sum::<f64>() / turns.len() as f64).collect();
-            Remote { wake: Sample::of(all(0)), latency: Sample::of(all(1)), turn: Sample::of(turns) }
+            let mean_turn = |turns: &[Woken]| turns.iter().map(|w| w.turn).sum::<f64>() / turns.len() as f64;
+            Remote {
+                wake: Sample::of(woken.iter().map(|w| w.wake).collect()),
+                latency: Sample::of(woken.iter().map(|w| w.latency).collect()),
+                turn: Sample::of(woken.chunks(TURNS).map(mean_turn).collect()),
+            }
         });
         let remotes = remotes.collect();
         done.store(true, Ordering::Relaxed);

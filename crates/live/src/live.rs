@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use coreward_live_args::Live;
-use coreward_policy::{Changes, Feature, PolicySettings, Profile};
+use coreward_policy::{Feature, PolicySettings, Profile};
 use libbpf_rs::OpenObject;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 
@@ -38,9 +38,7 @@ const OWN_FEATURES: [Feature; 1] = [Feature::SYNC_ON_WAKER];
 /// # Errors
 /// The arguments are wrong, the kernel does not load the scheduler, or has ended it for a fault.
 pub(crate) fn run(args: &Live) -> Result<()> {
-    let mut ours = Changes::default();
-    OWN_FEATURES.iter().for_each(|feature| ours.switch_feature(*feature, true));
-    let (mut settings, profile) = policy::settings(&args.policy, &ours)?;
+    let (mut settings, profile) = policy::settings(&args.policy, &OWN_FEATURES)?;
     kernel::has_sched_ext()?;
     kernel::has_bpf()?;
     let lock = socket::lock(Path::new(socket::DIRECTORY))?;

@@ -5,7 +5,7 @@ use std::mem::size_of;
 
 use anyhow::Result;
 use coreward_live_args::Policy;
-use coreward_policy::{Changes, Code, PolicySettings, Profile, Sys, System};
+use coreward_policy::{Changes, Code, Feature, PolicySettings, Profile, Sys, System};
 use coreward_state::{Options, domain_options, policy_system};
 
 use crate::machine::LiveMachine;
@@ -66,12 +66,15 @@ pub(crate) fn check_effects(options: &Options) -> Result<(), WrongArgument> {
     }
 }
 
-/// The settings of the named policy, on top of `ours`, and its profile, which determines the sched domains.
+/// The settings of the named policy, with the features that are also `on` by default, and its profile,
+/// which determines the sched domains.
 ///
 /// # Errors
 /// A name is unknown or without effect, or a value out of its range.
-pub(crate) fn settings(named: &Policy, ours: &Changes) -> Result<(PolicySettings, Profile), WrongArgument> {
+pub(crate) fn settings(named: &Policy, on: &[Feature]) -> Result<(PolicySettings, Profile), WrongArgument> {
     let profile = Profile::named(&named.profile).map_err(|e| WrongArgument(format!("--profile: {e}")))?;
+    let mut ours = Changes::default();
+    on.iter().for_each(|feature| ours.switch_feature(*feature, true));
     let changes = named.options.changes(Code::built_in()).map_err(WrongArgument)?;
     check_effects(&named.options)?;
     Ok((changes.apply(&ours.apply(&PolicySettings::new(profile))), profile))

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use coreward_input::printable_json;
 use coreward_live_args::{By, Policy, Shadow};
-use coreward_policy::{Changes, Feature, Profile, Tunable};
+use coreward_policy::{Assignment, Feature, Profile};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
@@ -45,18 +45,18 @@ struct Counted {
 /// The arguments are wrong, or the kernel does not load the programs.
 pub(crate) fn run(args: &Shadow) -> Result<()> {
     let machine = LiveMachine::load()?;
-    let mut ours = Changes::default();
+    let mut options = args.options.clone();
     let profile = match &args.profile {
         Some(name) => name.clone(),
         None => {
-            if let Some(bits) = machine.machine.vcpu_pack {
-                ours.set_tunable(Tunable::vcpu_pack, bits.into());
-            }
+            let is_set = options.set.iter().any(|set| set.name == "vcpu_pack");
+            let packed = |bits: u8| Assignment { name: "vcpu_pack".to_owned(), value: bits.into() };
+            options.set.extend(machine.machine.vcpu_pack.filter(|_| !is_set).map(packed));
             running_profile()?
         }
     };
-    let named = Policy { profile, options: args.options.clone() };
-    let (settings, profile) = policy::settings(&named, &ours)?;
+    let named = Policy { profile, options };
+    let (settings, profile) = policy::settings(&named, &[])?;
     kernel::has_bpf()?;
     let system = policy::system(&machine, &settings, profile)?;
 

@@ -406,7 +406,7 @@ impl Reader<'_> {
             machine.features = words.ok_or_else(|| self.wrong(figure, wrong().to_owned()))?;
         }
         if let Some(figure) = &file.vcpu_pack {
-            let bits = self.integer("vcpu_pack", figure, 0, u64::from(kernel::VCPU_PACK_MAX))?;
+            let bits = self.integer("vcpu_pack", figure, 1, u64::from(kernel::VCPU_PACK_MAX))?;
             machine.vcpu_pack = Some(bits as u8);
         }
         if let Some(figure) = &file.reclaim_distance {
