@@ -212,6 +212,7 @@ static void test_preempt(void)
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_IF_BEST);
 	/* a new one does not, since 7.3; one that does not ends the protection sooner: at V and a request */
 	set_feature(CW_FEAT_WAKEUP_PICK, true);
+	set_feature(CW_FEAT_WAKEUP_PROTECT, true);
 	set_feature(CW_FEAT_PROTECT_SLICE, true);
 	CHECK_EQ(check_preempt(&task[1], 0, 0, 1), LIVE_PREEMPT_IF_BEST);
 	CHECK_EQ(check_preempt(&task[1], 0, WF_FORK, 1), LIVE_PREEMPT_NO);

@@ -103,7 +103,7 @@ static inline void set_protect_slice(const struct cw_sys *sys, struct cw_fair_rq
 		slice = cfs_rq_min_slice(cfs_rq);
 	if (slice >= curr->slice)
 		return;
-	if (sched_feat(sys, CW_FEAT_WAKEUP_PICK) && sched_feat(sys, CW_FEAT_PREEMPT_SHORT))
+	if (sched_feat(sys, CW_FEAT_WAKEUP_PROTECT) && sched_feat(sys, CW_FEAT_PREEMPT_SHORT))
 		until = ineligible_vruntime(cfs_rq);
 	else
 		until = curr->vruntime + (s64)calc_delta_fair(sys, cfs_rq, slice, curr);
@@ -116,7 +116,7 @@ static inline void update_protect_slice(const struct cw_sys *sys, struct cw_fair
 	struct cw_entity *curr = &cfs_rq->curr;
 	s64 from = curr->vruntime;
 
-	if (sched_feat(sys, CW_FEAT_WAKEUP_PICK))
+	if (sched_feat(sys, CW_FEAT_WAKEUP_PROTECT))
 		from = min_vruntime(from, avg_vruntime(cfs_rq));
 	from += (s64)calc_delta_fair(sys, cfs_rq, cfs_rq_min_slice(cfs_rq), curr);
 	curr->vprot = min_vruntime(curr->vprot, from);

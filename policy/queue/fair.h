@@ -134,7 +134,7 @@ static inline bool dequeue_entity(const struct cw_sys *sys, struct cw_fair_rq *c
 		return true;
 	}
 	if (sleep && may_delay && !(se->flags & CW_SE_DELAYED) && delays_dequeue(sys, cfs_rq, se)) {
-		if (sched_feat(sys, CW_FEAT_LAG_MAX_SLICE))
+		if (sched_feat(sys, CW_FEAT_DELAY_KEEPS_LAG))
 			update_entity_lag(sys, cfs_rq, se);
 		se->flags |= CW_SE_DELAYED;
 		return false;
@@ -165,7 +165,7 @@ static inline bool requeue_delayed_entity(const struct cw_sys *sys, struct cw_fa
 
 	update_entity_lag(sys, cfs_rq, se);
 	se->flags &= ~(u32)CW_SE_DELAYED;
-	if (sched_feat(sys, CW_FEAT_LAG_MAX_SLICE))
+	if (sched_feat(sys, CW_FEAT_DELAY_KEEPS_LAG))
 		moves = avg_vruntime(cfs_rq) - se->vlag != se->vruntime;
 	else
 		moves = zero && se->vlag > 0;

@@ -119,7 +119,7 @@ static inline void update_entity_lag(const struct cw_sys *sys, const struct cw_f
 {
 	s64 lag = entity_lag(sys, cfs_rq, se);
 
-	if (se->flags & CW_SE_DELAYED && sched_feat(sys, CW_FEAT_LAG_MAX_SLICE)) {
+	if (se->flags & CW_SE_DELAYED && sched_feat(sys, CW_FEAT_DELAY_KEEPS_LAG)) {
 		/* the lag that it had when it went to sleep */
 		if (lag < se->vlag)
 			lag = se->vlag;

@@ -126,7 +126,8 @@ static inline u32 preempt_before_wakeup_pick(const struct cw_sys *sys, struct cw
 {
 	u32 reason;
 
-	if (pending && !sched_feat(sys, CW_FEAT_PREEMPT_SHORT))
+	if (pending &&
+	    !(sched_feat(sys, CW_FEAT_WAKEUP_PROTECT) && sched_feat(sys, CW_FEAT_PREEMPT_SHORT)))
 		return CW_QUEUE_PREEMPT_PENDING;
 	if (!sched_feat(sys, CW_FEAT_WAKEUP_PREEMPTION))
 		return CW_QUEUE_PREEMPT_OFF;
@@ -148,7 +149,18 @@ static inline u32 preempt_before_wakeup_pick(const struct cw_sys *sys, struct cw
 	return CW_QUEUE_NONE;
 }
 
-/* The effect of the answer on the running entity's protection. */
+/* Without WAKEUP_PROTECT: the effect of the answer on the running entity's protection. */
+static inline void preempt_short_done(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+				      const struct cw_entity *pse, u32 reason)
+{
+	if (reason == CW_QUEUE_PREEMPT_IDLE_CURR ||
+	    (reason == CW_QUEUE_PREEMPT_PICKED && asks_for_less(sys, cfs_rq, pse)))
+		cancel_protect_slice(sys, cfs_rq);
+	else if (reason == CW_QUEUE_PREEMPT_NOT_PICKED && sched_feat(sys, CW_FEAT_RUN_TO_PARITY))
+		update_protect_slice(sys, cfs_rq);
+}
+
+/* With WAKEUP_PROTECT: the same. */
 static inline void preempt_done(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
 				const struct cw_entity *pse, u32 reason)
 {
@@ -177,12 +189,16 @@ static inline u32 preempt_wakeup_pick(const struct cw_sys *sys, struct cw_fair_r
 			*picked = pick_eevdf(sys, cfs_rq, waiting, !is_short, &ignored);
 		if (*picked >= 0 && waiting[*picked].id == pse->id)
 			reason = CW_QUEUE_PREEMPT_PICKED;
-		else if (is_short && entity_eligible(cfs_rq, pse))
+		else if (is_short && sched_feat(sys, CW_FEAT_WAKEUP_PROTECT) &&
+			 entity_eligible(cfs_rq, pse))
 			reason = CW_QUEUE_PREEMPT_SHORT;
 		else
 			reason = CW_QUEUE_PREEMPT_NOT_PICKED;
 	}
-	preempt_done(sys, cfs_rq, pse, reason);
+	if (sched_feat(sys, CW_FEAT_WAKEUP_PROTECT))
+		preempt_done(sys, cfs_rq, pse, reason);
+	else
+		preempt_short_done(sys, cfs_rq, pse, reason);
 	return reason;
 }
 

@@ -88,6 +88,10 @@ static void test_lag(void)
 	se.flags = CW_SE_DELAYED;
 	se.vlag = -2 * MS;
 	update_entity_lag(&sys, &rq, &se);
+	CHECK_EQ(se.vlag, -9 * MS);
+	set_feature(CW_FEAT_DELAY_KEEPS_LAG, true);
+	se.vlag = -2 * MS;
+	update_entity_lag(&sys, &rq, &se);
 	CHECK_EQ(se.vlag, -2 * MS);
 	se.vruntime = -MS;
 	update_entity_lag(&sys, &rq, &se);
@@ -242,7 +246,7 @@ static void test_protect_slice(void)
 	update_protect_slice(&sys, &rq);
 	CHECK_EQ(rq.curr.vprot, 2 * MS);
 	/* counted from V, at half of what it is ahead */
-	set_feature(CW_FEAT_WAKEUP_PICK, true);
+	set_feature(CW_FEAT_WAKEUP_PROTECT, true);
 	update_protect_slice(&sys, &rq);
 	CHECK_EQ(rq.curr.vprot, MS + (MS + 10) / 2);
 	cancel_protect_slice(&sys, &rq);
@@ -258,7 +262,7 @@ static void test_protect_slice(void)
 	set_protect_slice(&sys, &rq);
 	CHECK_EQ(rq.curr.vprot, SLICE);
 	set_feature(CW_FEAT_RUN_TO_PARITY, false);
-	set_feature(CW_FEAT_WAKEUP_PICK, false);
+	set_feature(CW_FEAT_WAKEUP_PROTECT, false);
 	rq.curr.slice = 4 * SLICE;
 	rq.curr.deadline = 4 * SLICE;
 	set_protect_slice(&sys, &rq);

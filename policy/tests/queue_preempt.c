@@ -154,6 +154,34 @@ static void test_wakeup_pick(void)
 	set_feature(CW_FEAT_RUN_TO_PARITY, true);
 	set_feature(CW_FEAT_PROTECT_SLICE, true);
 	set_feature(CW_FEAT_WAKEUP_PICK, true);
+	/* neither a new task nor a sleeper whose dequeue was delayed preempts, nor ends the protection */
+	CHECK_EQ(comes(entity(2, -MS, MS, 1024), WF_FORK), PREEMPT(FORK));
+	CHECK_EQ(comes(with(se, CW_SE_DELAYED), 0), PREEMPT(DELAYED));
+	CHECK_EQ(rq.curr.vprot, SLICE);
+	/* one that is not picked ends it after one more request */
+	rq.curr.vprot = 9 * MS;
+	CHECK_EQ(comes(entity(2, 0, MS, 1024), 0), PREEMPT(NOT_PICKED));
+	CHECK_EQ(rq.curr.vprot, SLICE);
+	/* a shorter one at once if it is picked; not if another one is, nor with the switch pending */
+	set_feature(CW_FEAT_PREEMPT_SHORT, true);
+	CHECK_EQ(comes(se, WF_FORK), PREEMPT(PICKED));
+	CHECK_EQ(rq.curr.vprot, 0);
+	CHECK_EQ(rq.next, CW_NO_ENTITY);
+	comes(entity(3, 0, MS / 2, 1024), 0);
+	wait_entity(se);
+	CHECK_EQ(preempt(se, 0, false), PREEMPT(NOT_PICKED));
+	CHECK_EQ(preempt(se, 0, true), PREEMPT(PENDING));
+}
+
+static void test_wakeup_protect(void)
+{
+	struct cw_entity se = asking(entity(2, 0, MS, 1024), MS);
+
+	begin(true);
+	set_feature(CW_FEAT_RUN_TO_PARITY, true);
+	set_feature(CW_FEAT_PROTECT_SLICE, true);
+	set_feature(CW_FEAT_WAKEUP_PICK, true);
+	set_feature(CW_FEAT_WAKEUP_PROTECT, true);
 	/* a new task does not preempt, but ends the protection at V and a request */
 	CHECK_EQ(comes(entity(2, -MS, MS, 1024), WF_FORK), PREEMPT(FORK));
 	CHECK_EQ(rq.curr.vprot, -MS / 2 + SLICE);
@@ -195,5 +223,6 @@ int main(void)
 	test_eevdf();
 	test_short();
 	test_wakeup_pick();
+	test_wakeup_protect();
 	return test_report("queue_preempt");
 }

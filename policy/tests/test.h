@@ -174,27 +174,34 @@ static inline void build_block(const struct level *levels, u32 l, s32 first, u32
 	}
 }
 
+/* A kernel's version as a number that grows with it. */
+static inline u32 kernel(u32 major, u32 minor, u32 patch)
+{
+	return major << 16 | minor << 8 | patch;
+}
+
+/* Reads a version such as 6.18 or 6.18.44, and leaves `*text` behind it. */
+static inline u32 read_kernel(const char **text)
+{
+	u32 major = (u32)strtoul(*text, (char **)text, 10);
+	u32 minor = (u32)strtoul(*text + 1, (char **)text, 10), patch = 0;
+
+	if ((*text)[0] == '.' && (*text)[1] != '.')
+		patch = (u32)strtoul(*text + 1, (char **)text, 10);
+	return kernel(major, minor, patch);
+}
+
 /* Is the version in the list of ranges of a FEATURE line? */
-static inline bool in_kernels(const char *kernels, u32 major, u32 minor)
+static inline bool in_kernels(const char *kernels, u32 version)
 {
 	while (*kernels) {
-		u32 first[2] = { 0, 0 }, last[2] = { ~0u, 0 };
-		bool range;
+		u32 first = *kernels == '.' ? 0 : read_kernel(&kernels), last = first;
 
-		if (*kernels != '.') {
-			first[0] = (u32)strtoul(kernels, (char **)&kernels, 10);
-			first[1] = (u32)strtoul(kernels + 1, (char **)&kernels, 10);
+		if (*kernels == '.') {
+			kernels += 2;
+			last = *kernels && *kernels != ' ' ? read_kernel(&kernels) : ~0u;
 		}
-		range = *kernels == '.';
-		kernels += range ? 2 : 0;
-		if (range && *kernels && *kernels != ' ') {
-			last[0] = (u32)strtoul(kernels, (char **)&kernels, 10);
-			last[1] = (u32)strtoul(kernels + 1, (char **)&kernels, 10);
-		} else if (!range) {
-			memcpy(last, first, sizeof(last));
-		}
-		if ((major > first[0] || (major == first[0] && minor >= first[1])) &&
-		    (major < last[0] || (major == last[0] && minor <= last[1])))
+		if (first <= version && version <= last)
 			return true;
 		kernels += *kernels == ' ';
 	}
@@ -206,7 +213,7 @@ static inline void set_kernel(u32 major, u32 minor)
 {
 	memset(sys.features, 0, sizeof(sys.features));
 #define FEATURE(name, kernels, ...)                                            \
-	if (in_kernels(kernels, major, minor))                                 \
+	if (in_kernels(kernels, kernel(major, minor, 0)))                      \
 		set_feature(CW_FEAT_##name, true);
 #define TUNABLE(...)
 #include "features.def"

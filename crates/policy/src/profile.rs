@@ -46,18 +46,24 @@ impl Profile {
     /// The profile that is meant when none is named.
     pub const DEFAULT: Profile = Profile { index: 8 };
 
+    fn all() -> impl DoubleEndedIterator<Item = Profile> {
+        (0..Self::ALL.len()).map(|index| Profile { index })
+    }
+
     /// The profile of that name, which may also be the kernel's version alone (`6.12` for `linux-6.12`) or a release of
     /// it (`6.12.107+deb13-amd64`), if there is one.
     pub fn by_name(name: &str) -> Option<Profile> {
         let release = name.strip_prefix("linux-").unwrap_or(name);
-        let is_meant = |known: &&str| {
-            let rest = known.strip_prefix("linux-").and_then(|version| release.strip_prefix(version));
+        let is_meant = |profile: &Profile| {
+            let (major, minor) = profile.version();
+            let rest = release.strip_prefix(&format!("{major}.{minor}"));
             // 6.1 is not the version of 6.12
-            rest.is_some_and(|rest| {
+            let is_release = rest.is_some_and(|rest| {
                 rest.is_empty() || rest.starts_with(['.', '-', '+']) && !rest.contains(' ')
-            })
+            });
+            is_release && profile.release() <= numbers(release)
         };
-        Self::ALL.iter().position(is_meant).map(|index| Profile { index })
+        Self::all().rev().find(is_meant)
     }
 
     /// The same for a user.
@@ -71,11 +77,10 @@ impl Profile {
     /// The profile that represents a kernel (`6.12.107+deb13-amd64`), and whether it is of another version: then it is
     /// the nearest older one, or the oldest of all.
     pub fn of_kernel(release: &str) -> (Profile, bool) {
-        let wanted = kernel_version(release);
-        let profiles = || (0..Self::ALL.len()).map(|index| Profile { index });
-        let nearest =
-            profiles().rev().find(|profile| profile.version() <= wanted).unwrap_or(Profile { index: 0 });
-        (nearest, nearest.version() != wanted)
+        let wanted = numbers(release);
+        let older = Self::all().rev().find(|profile| profile.release() <= wanted);
+        let nearest = older.unwrap_or(Profile { index: 0 });
+        (nearest, nearest.version() != kernel_version(release))
     }
 
     /// The name, one of [`Profile::ALL`].
@@ -85,7 +90,12 @@ impl Profile {
 
     /// The kernel version in its name, (6, 12) for `linux-6.12`.
     pub fn version(self) -> (u32, u32) {
-        self.name().strip_prefix("linux-").and_then(version).expect("the profiles are named after kernels")
+        kernel_version(self.name())
+    }
+
+    /// The release in its name: [6, 18, 44] for `linux-6.18.44`, [6, 18, 0] for `linux-6.18`.
+    fn release(self) -> Release {
+        numbers(self.name())
     }
 
     /// The kernel whose recorded placements, balances and queue steps this profile agrees with, `6.12.107`; `None` if it has not
@@ -110,37 +120,47 @@ impl Profile {
 
     /// Is its kernel one of these ranges?
     pub(crate) fn has(self, kernels: &str) -> bool {
-        ranges(kernels).any(|(first, last)| (first..=last).contains(&self.version()))
+        ranges(kernels).any(|(first, last)| (first..=last).contains(&self.release()))
     }
 }
 
 /// The first two numbers of a kernel's release (`6.12.107+deb13-amd64`); zeros for what is none.
 pub fn kernel_version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    let [major, minor, _] = numbers(release);
+    (major, minor)
 }
 
-/// `6.12` as (6, 12).
-fn version(text: &str) -> Option<(u32, u32)> {
-    let (major, minor) = text.split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+/// The first three numbers of a kernel's release.
+type Release = [u32; 3];
+
+/// The release in `6.12.107+deb13-amd64` or `linux-6.12`; zeros for what is none.
+fn numbers(release: &str) -> Release {
+    let release = release.strip_prefix("linux-").unwrap_or(release);
+    let version = release.split(['-', '+']).next().unwrap_or_default();
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    std::array::from_fn(|_| numbers.next().unwrap_or(0))
+}
+
+/// Is this `6.12` or `6.18.44`?
+fn is_version(text: &str) -> bool {
+    let numbers: Vec<_> = text.split('.').collect();
+    (2..=3).contains(&numbers.len()) && numbers.iter().all(|number| number.parse::<u32>().is_ok())
 }
 
 /// Are these ranges that [`ranges`] reads?
 pub(crate) fn is_list_of_kernels(text: &str) -> bool {
     text.split_whitespace().all(|range| {
         let (first, last) = range.split_once("..").unwrap_or((range, range));
-        [first, last].iter().all(|end| range.contains("..") && end.is_empty() || version(end).is_some())
+        [first, last].iter().all(|end| range.contains("..") && end.is_empty() || is_version(end))
     })
 }
 
-/// First and last version of each range in a line of `policy/features.def`.
-fn ranges(kernels: &str) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
+/// First and last release of each range in a line of `policy/features.def`.
+fn ranges(kernels: &str) -> impl Iterator<Item = (Release, Release)> {
     kernels.split_whitespace().map(|range| {
         let (first, last) = range.split_once("..").unwrap_or((range, range));
-        let end =
-            |text: &str, open| if text.is_empty() { open } else { version(text).expect("a kernel version") };
-        (end(first, (0, 0)), end(last, (u32::MAX, 0)))
+        let end = |text: &str, open| if text.is_empty() { [open; 3] } else { numbers(text) };
+        (end(first, 0), end(last, u32::MAX))
     })
 }
 
@@ -151,17 +171,21 @@ mod tests {
 
     #[test]
     fn ranges_of_kernels_are_read() {
-        for good in ["", "..", "6.1 6.12..", "..5.5"] {
+        for good in ["", "..", "6.1 6.12..", "..5.5", "6.18..6.18.44"] {
             assert!(is_list_of_kernels(good), "{good}");
         }
-        for wrong in ["6", "6.x..", "linux-6.1", "6.1...6.5"] {
+        for wrong in ["6", "6.x..", "linux-6.1", "6.1...6.5", "6.1.2.3"] {
             assert!(!is_list_of_kernels(wrong), "{wrong}");
         }
-        let on = |kernels, version| ranges(kernels).any(|(first, last)| (first..=last).contains(&version));
-        assert!(on("..", (4, 8)) && on("..", (7, 3)));
-        assert!(on("..5.5", (5, 5)) && !on("..5.5", (5, 10)));
-        assert!(on("6.1 6.12..", (6, 1)) && !on("6.1 6.12..", (6, 5)) && on("6.1 6.12..", (6, 18)));
-        assert!(!on("", (6, 12)));
+        let on = |kernels, version| {
+            ranges(kernels).any(|(first, last)| (first..=last).contains(&numbers(version)))
+        };
+        assert!(on("..", "4.8") && on("..", "7.3"));
+        assert!(on("..5.5", "5.5") && !on("..5.5", "5.10"));
+        assert!(on("6.1 6.12..", "6.1") && !on("6.1 6.12..", "6.5") && on("6.1 6.12..", "6.18"));
+        assert!(on("6.18", "6.18") && !on("6.18", "6.18.44") && on("6.18..6.18.44", "6.18.44"));
+        assert!(!on("6.18.44..", "6.18") && on("6.18.44..", "7.3"));
+        assert!(!on("", "6.12"));
     }
 
     #[test]
@@ -184,6 +208,10 @@ mod tests {
         };
         assert_eq!(of("6.12.107+deb13-amd64"), ("linux-6.12", false));
         assert_eq!(of("6.18-rc3"), ("linux-6.18", false));
+        assert_eq!(of("6.18.15+deb13-amd64"), ("linux-6.18", false));
+        assert_eq!(of("6.18.44"), ("linux-6.18.44", false));
+        assert_eq!(of("6.18.60-fc"), ("linux-6.18.44", false));
+        assert_eq!(of("7.0.13"), ("linux-6.18.44", true));
         assert_eq!(of("6.17.2"), ("linux-6.12", true));
         assert_eq!(of("5.15.0-91-generic"), ("linux-5.15", false));
         assert_eq!(of("6.6.87.2-microsoft-standard-WSL2"), ("linux-6.6", false));
@@ -195,8 +223,11 @@ mod tests {
     fn a_version_names_its_profile() {
         assert_eq!(Profile::named("6.12"), Profile::named("linux-6.12"));
         assert_eq!(Profile::named("6.12").unwrap().name(), "linux-6.12");
-        for release in ["6.18.44", "6.18.44+deb13-amd64", "6.18-rc3", "6.18+", "linux-6.18.44"] {
+        for release in ["6.18.15", "6.18.43+deb13-amd64", "6.18-rc3", "6.18+", "linux-6.18.15", "6.18-45"] {
             assert_eq!(Profile::named(release).unwrap().name(), "linux-6.18", "{release}");
+        }
+        for release in ["6.18.44", "6.18.44+deb13-amd64", "linux-6.18.44", "6.18.60"] {
+            assert_eq!(Profile::named(release).unwrap().name(), "linux-6.18.44", "{release}");
         }
         assert_eq!(Profile::named("6.1.2").unwrap().name(), "linux-6.1");
         for wrong in ["6.17.2", "6.121", "6.12.1 x", "linux-linux-6.12", "linux", "", "6", "v6.12", "6.12 "] {
@@ -243,18 +274,19 @@ mod tests {
         ];
         let of_cfs = ["GENTLE_FAIR_SLEEPERS", "START_DEBIT", "LAST_BUDDY", "IDLE_SLEEPERS", "BASE_SLICE"];
         assert_eq!((gained, lost), (wanted.to_vec(), of_cfs.to_vec()));
+        let (gained, lost) = differ("6.18", "6.18.44");
+        assert_eq!((gained, lost), (vec!["DST_GROUP_ALLOWED", "WAKEUP_PICK", "LAG_MAX_SLICE"], vec![]));
         let (gained, lost) = differ("6.6", "6.8");
         assert_eq!((gained, lost), (vec!["TG_LOAD_AVG_RATELIMIT", "LB_UTIL_RELAX"], vec!["NI_RANDOM"]));
     }
 
     #[test]
     fn every_range_ends_at_profiles() {
-        let known: Vec<_> =
-            Profile::ALL.iter().map(|name| Profile::by_name(name).unwrap().version()).collect();
+        let known: Vec<_> = Profile::all().map(Profile::release).collect();
         assert!(known.is_sorted());
         for (first, last) in FEATURES.iter().flat_map(|f| ranges(f.kernels)) {
-            assert!(first <= last && (first == (0, 0) || known.contains(&first)), "{first:?}");
-            assert!(last == (u32::MAX, 0) || known.contains(&last), "{last:?}");
+            assert!(first <= last && (first == [0; 3] || known.contains(&first)), "{first:?}");
+            assert!(last == [u32::MAX; 3] || known.contains(&last), "{last:?}");
         }
     }
 }

@@ -177,7 +177,7 @@ impl Side<'_> {
     fn answers_before_charge(&self, decision: &QueueDecision) -> bool {
         match self.reason(decision).name {
             "PREEMPT_OFF" | "PREEMPT_PENDING" | "PREEMPT_IDLE_CURR" => true,
-            "PREEMPT_IDLE" | "PREEMPT_BATCH" => !self.has(Feature::WAKEUP_PICK),
+            "PREEMPT_IDLE" | "PREEMPT_BATCH" => !self.has(Feature::WAKEUP_PROTECT),
             _ => false,
         }
     }

@@ -54,7 +54,7 @@ pub enum Feature {
     DELAY_ZERO,
     /// VARIANT (6.7): a runqueue updates its task group's load average at most once per ms
     TG_LOAD_AVG_RATELIMIT,
-    /// VARIANT (6.12.y and 7.3, not 6.18.15): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs
+    /// VARIANT (6.12.y, 6.18.44 and 7.3, not 6.18.15): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs
     DST_GROUP_ALLOWED,
     /// VARIANT (7.3): a CPU that runs only SCHED_IDLE tasks does not count as idle for another SCHED_IDLE task
     SCHED_IDLE_AVOIDS_PEERS,
@@ -120,9 +120,9 @@ pub enum Feature {
     YIELD_FORFEITS,
     /// VARIANT (6.17): EEVDF: the running task is protected up to a virtual time of its own, which shorter requests bring nearer, and its turn ends there
     PROTECT_SLICE,
-    /// VARIANT (by 7.3): EEVDF: new tasks do not preempt, and a wakeup that does not preempt brings the end of the running task's protection nearer, counted from V
+    /// VARIANT (by 6.18.44 and 7.3): EEVDF: new tasks do not preempt, nor do sleepers whose dequeue was delayed, and a wakeup that does not preempt brings the end of the running task's protection nearer
     WAKEUP_PICK,
-    /// VARIANT (by 7.3): EEVDF: lag is limited by the longest slice of the queue and a tick, and a delayed sleeper owes no more than it did
+    /// VARIANT (by 6.18.44 and 7.3): EEVDF: lag is limited by the longest slice of the queue and a tick
     LAG_MAX_SLICE,
     /// VARIANT (5.16): CFS: the credit of a SCHED_IDLE sleeper is based on min_granularity_ns, not latency_ns
     IDLE_SLEEPERS,
@@ -170,6 +170,10 @@ pub enum Feature {
     IMB_NUMA_QUARTER,
     /// VARIANT (5.12): balancing that fails again and again pushes the running task away only if it was to move a number of tasks; without, whatever it was to move
     LB_ACTIVE_TASK,
+    /// VARIANT (by 7.3): EEVDF: a sleeper whose dequeue is delayed owes no more than it did when it went to sleep
+    DELAY_KEEPS_LAG,
+    /// VARIANT (by 7.3): WAKEUP_PICK: the protection is counted from V, every task that comes brings its end nearer, and an eligible task of a shorter request always ends it
+    WAKEUP_PROTECT,
 }
 
 /// What features.def says of each feature, in the order of [`Feature`].
@@ -314,9 +318,9 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "DST_GROUP_ALLOWED",
-        kernels: "6.12 7.3..",
+        kernels: "6.12 6.18.44..",
         seed: "",
-        help: "VARIANT (6.12.y and 7.3, not 6.18.15): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs",
+        help: "VARIANT (6.12.y, 6.18.44 and 7.3, not 6.18.15): fork and exec judge a group by the CPUs that the task may use, not by all of its CPUs",
     },
     FeatureInfo {
         name: "SCHED_IDLE_AVOIDS_PEERS",
@@ -512,15 +516,15 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "WAKEUP_PICK",
-        kernels: "7.3..",
+        kernels: "6.18.44..",
         seed: "",
-        help: "VARIANT (by 7.3): EEVDF: new tasks do not preempt, and a wakeup that does not preempt brings the end of the running task's protection nearer, counted from V",
+        help: "VARIANT (by 6.18.44 and 7.3): EEVDF: new tasks do not preempt, nor do sleepers whose dequeue was delayed, and a wakeup that does not preempt brings the end of the running task's protection nearer",
     },
     FeatureInfo {
         name: "LAG_MAX_SLICE",
-        kernels: "7.3..",
+        kernels: "6.18.44..",
         seed: "",
-        help: "VARIANT (by 7.3): EEVDF: lag is limited by the longest slice of the queue and a tick, and a delayed sleeper owes no more than it did",
+        help: "VARIANT (by 6.18.44 and 7.3): EEVDF: lag is limited by the longest slice of the queue and a tick",
     },
     FeatureInfo {
         name: "IDLE_SLEEPERS",
@@ -638,7 +642,7 @@ pub const FEATURES: &[FeatureInfo] = &[
     },
     FeatureInfo {
         name: "REWEIGHT_PLACES",
-        kernels: "6.18",
+        kernels: "6.18..6.18.44",
         seed: "",
         help: "VARIANT (6.13 to 6.18): EEVDF: a queued task whose weight changes is placed anew with its lag, and the running one loses its protection",
     },
@@ -659,6 +663,18 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "5.15..",
         seed: "",
         help: "VARIANT (5.12): balancing that fails again and again pushes the running task away only if it was to move a number of tasks; without, whatever it was to move",
+    },
+    FeatureInfo {
+        name: "DELAY_KEEPS_LAG",
+        kernels: "7.3..",
+        seed: "",
+        help: "VARIANT (by 7.3): EEVDF: a sleeper whose dequeue is delayed owes no more than it did when it went to sleep",
+    },
+    FeatureInfo {
+        name: "WAKEUP_PROTECT",
+        kernels: "7.3..",
+        seed: "",
+        help: "VARIANT (by 7.3): WAKEUP_PICK: the protection is counted from V, every task that comes brings its end nearer, and an eligible task of a shorter request always ends it",
     },
 ];
 
@@ -864,7 +880,7 @@ pub const TUNABLES: &[TunableInfo] = &[
 ];
 
 /// The names of the profiles, oldest kernel first.
-pub const PROFILES: [&str; 11] = [
+pub const PROFILES: [&str; 12] = [
     "linux-4.8",
     "linux-5.5",
     "linux-5.10",
@@ -875,12 +891,13 @@ pub const PROFILES: [&str; 11] = [
     "linux-6.8",
     "linux-6.12",
     "linux-6.18",
+    "linux-6.18.44",
     "linux-7.3",
 ];
 
 /// The kernel that each profile was compared with, or "".
-pub const COMPARED: [&str; 11] =
-    ["", "", "5.10.223", "", "6.1.176", "", "", "", "6.12.107", "6.18.15", "7.3.4"];
+pub const COMPARED: [&str; 12] =
+    ["", "", "5.10.223", "", "6.1.176", "", "", "", "6.12.107", "6.18.15", "", "7.3.4"];
 
 /// Name and text of each reason of reasons.def, in the order of the codes.
 pub const REASONS: &[(&str, &str)] = &[
