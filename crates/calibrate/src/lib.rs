@@ -25,6 +25,7 @@ mod sample;
 mod thread;
 mod tick;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -143,6 +144,28 @@ pub fn switch_ns(machine: &Machine) -> Result<f64, CalibrateError> {
     Ok(switch.ns)
 }
 
+/// A line takes this many times as long only if the host of a virtual machine has moved its CPUs. Measured: 27 or 33 ns on
+/// most moments, 165 to 184 on the others, two CPUs of a Zen 4 guest (docs/results/validation.md).
+const MOVED: f64 = 2.0;
+
+/// The costs of moving a line from one CPU to another, by name, in ns.
+pub type Transfers = BTreeMap<String, f64>;
+
+/// How long a line takes now from one CPU to another, for each distance that the machine has; takes some milliseconds. In
+/// a virtual machine that depends on where the host runs the CPUs at the moment.
+///
+/// # Errors
+/// The kernel refuses a thread, or a CPU that the process asks for.
+pub fn transfers(machine: &Machine) -> Result<Transfers, CalibrateError> {
+    let cpus = Pairs::of(machine, thread::is_allowed);
+    let between = |(name, (a, b)): &(&str, (usize, usize))| {
+        memory::transfer(*a, *b).map(|sample| ((*name).to_owned(), sample.ns))
+    };
+    let measured = cpus.by_distance.iter().map(between).collect::<io::Result<_>>();
+    thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
+    measured.map_err(refused("transfers between CPUs"))
+}
+
 impl Calibration {
     /// Measures everything once; see [`calibrate`]. `progress` likewise.
     ///
@@ -171,6 +194,7 @@ impl Calibration {
         next(&mut found, "the tick")?;
         found.tick(cpus.first, machine.hz)?;
         next(&mut found, "caches and memory")?;
+        let between = found.costs.len();
         let near = found.memory(machine, &cpus)?;
         if let (Some(other), Some(transfer)) = (cpus.other, near) {
             next(&mut found, "interrupts and idle CPUs")?;
@@ -179,6 +203,8 @@ impl Calibration {
         next(&mut found, "contended lines and moved working sets")?;
         found.together(machine, &cpus)?;
         found.doubt_if_busy(quiet.share(nr_cpus));
+        let after = transfers(machine)?;
+        found.doubt_if_moved(between, &after);
         thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
         Ok(found)
     }
@@ -369,12 +395,26 @@ impl Calibration {
         Ok(())
     }
 
+    /// A line takes much longer or shorter now, `after` all: what CPUs do to each other, which was measured from the
+    /// cost `between` on, is of two machines.
+    fn doubt_if_moved(&mut self, between: usize, after: &Transfers) {
+        let moved = self.costs[between..].iter().find_map(|cost| {
+            let (before, after) = (cost.sample.ns, *after.get(cost.name)?);
+            (before.max(after) > MOVED * before.min(after)).then(|| {
+                format!("a line between two CPUs took {before:.0} ns before and {after:.0} ns afterwards: the host moved them")
+            })
+        });
+        for cost in self.costs[between..].iter_mut().filter(|cost| cost.doubt.is_none()) {
+            cost.doubt.clone_from(&moved);
+        }
+    }
+
     /// The transfer of a line within an LLC is passed back.
     fn memory(&mut self, machine: &Machine, cpus: &Pairs) -> Result<Option<Sample>, CalibrateError> {
         let mut within_llc = None;
         for (name, pair) in &cpus.by_distance {
             let sample = memory::transfer(pair.0, pair.1).map_err(refused("transfers between CPUs"))?;
-            self.cost(name, sample, "half a round trip of a flag between two CPUs");
+            self.cost(name, sample, "half a round trip of a line between two CPUs");
             if *name == "transfer_llc_ns" {
                 within_llc = Some(sample);
             }
@@ -567,6 +607,23 @@ mod tests {
         assert!(
             read.sources["costs.smt_pct"].starts_with("not measured here, because it is so; kernel/sched/")
         );
+    }
+
+    #[test]
+    fn what_was_measured_between_cpus_that_the_host_moved_is_doubted() {
+        let sample = |ns| Sample { ns, spread_ns: 1.0 };
+        let doubts = |after: f64| {
+            let mut found = Calibration::default();
+            for (name, ns) in [("syscall_ns", 200.0), ("transfer_llc_ns", 30.0), ("ipi_send_ns", 5000.0)] {
+                found.cost(name, sample(ns), "a way");
+            }
+            found.doubt_if_moved(1, &Transfers::from([("transfer_llc_ns".to_owned(), after)]));
+            found.costs.into_iter().map(|cost| cost.doubt).collect::<Vec<_>>()
+        };
+        assert_eq!(doubts(59.0), [None, None, None]);
+        let moved = "a line between two CPUs took 30 ns before and 170 ns afterwards: the host moved them";
+        assert_eq!(doubts(170.0), [None, Some(moved.to_owned()), Some(moved.to_owned())]);
+        assert!(doubts(14.0)[1].is_some());
     }
 
     #[test]

@@ -24,53 +24,56 @@ const END: u32 = u32::MAX;
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// One-way transfer of a modified line from one CPU to another: half a round trip of a flag.
+/// One-way transfer of a modified line from one CPU to another: half a round trip of a line that both modify in turn. Who
+/// waits for its turn only reads, as the kernel's locks do, so that the line moves once for each turn.
 pub(crate) fn transfer(a: usize, b: usize) -> io::Result<Sample> {
-    let (ping, pong) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(0)));
+    let turn = Line(AtomicU32::new(0));
     thread::scope(|scope| {
         let answering = scope.spawn(|| {
             pin(&[b])?;
-            let mut trip = 0;
-            loop {
-                trip = wait_while(&ping.0, trip);
-                if trip == END {
-                    return io::Result::Ok(());
-                }
-                pong.0.store(trip, Ordering::Release);
+            let mut trip = 1;
+            while take_turn(&turn.0, trip) {
+                trip += 2;
             }
+            io::Result::Ok(())
         });
         pin(&[a])?;
         let mut trip = 0;
         let sample = Sample::repeat(BATCHES, || {
             let ns = elapsed_ns(|| {
                 for _ in 0..TRIPS {
-                    trip += 1;
-                    ping.0.store(trip, Ordering::Release);
-                    wait_while(&pong.0, trip - 1);
+                    take_turn(&turn.0, trip);
+                    trip += 2;
                 }
             });
             ns / f64::from(2 * TRIPS)
         });
-        ping.0.store(END, Ordering::Release);
+        // the last turn has come back: nothing overwrites the end
+        while turn.0.load(Ordering::Acquire) != trip {
+            rustix::thread::sched_yield();
+        }
+        turn.0.store(END, Ordering::Release);
         answering.join().expect("the other side does not panic")?;
         Ok(sample)
     })
 }
 
-/// Spins until the flag has another value; every thousandth time it lets others run, in case that the other side shares
-/// its CPU with them.
-fn wait_while(flag: &AtomicU32, value: u32) -> u32 {
+/// Waits for the turn and passes it on; false if there is none any more. Every thousandth time it lets others run, in case
+/// that the other side shares its CPU with them.
+fn take_turn(turn: &AtomicU32, own: u32) -> bool {
     let mut spins = 0u32;
     loop {
-        let now = flag.load(Ordering::Acquire);
-        if now != value {
-            return now;
+        match turn.load(Ordering::Acquire) {
+            END => return false,
+            now if now == own => break,
+            _ => spins += 1,
         }
-        spins += 1;
         if spins % 1000 == 0 {
             rustix::thread::sched_yield();
         }
     }
+    turn.store(own + 1, Ordering::Release);
+    true
 }
 
 /// One load after the other, in random order, from a buffer of `bytes`.
