@@ -11,9 +11,21 @@ use serde_json::Value;
 
 const WORKLOAD: &str = "hackbench -g 1 -f 4 -l 2000 -T -p";
 
-/// Runs validate where hackbench is a script, and the kernel one of 6.18.
+/// Costs that are measured around each round unless they are given.
+const TRANSFERS: [&str; 8] = [
+    "--cost",
+    "transfer_smt_ns=8",
+    "--cost",
+    "transfer_llc_ns=45",
+    "--cost",
+    "transfer_package_ns=100",
+    "--cost",
+    "transfer_remote_ns=130",
+];
+
+/// Runs validate where hackbench is a script, the kernel one of 6.18, and a line takes as long as it is told.
 fn validate(script: &str, args: &[&str]) -> Ran {
-    validate_here(script, &[&["--profile", "linux-6.18"], args].concat())
+    validate_here(script, &[&["--profile", "linux-6.18"], &TRANSFERS[..], args].concat())
 }
 
 /// The same with the running kernel.
@@ -48,7 +60,7 @@ fn simulated_s() -> f64 {
         "1",
         "--json",
     ];
-    let json: Value = serde_json::from_str(&stdout_noted(&run)).unwrap();
+    let json: Value = serde_json::from_str(&stdout_noted(&[&run[..], &TRANSFERS].concat())).unwrap();
     json["metrics"]["runtime_s"].as_f64().unwrap()
 }
 
@@ -102,10 +114,12 @@ fn the_machine_is_calibrated_between_the_rounds() {
     let file = directory.path().join("here.toml");
     let file = file.to_str().unwrap();
     let script = "echo Time: 0.01";
-    let ran = validate(script, &["--calibrate", file, "--json"]);
+    let ran = validate_here(script, &["--calibrate", file, "--json"]);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(json["machine"], "here", "{}", ran.stderr);
-    let again = validate(script, &["--machine", file, "--json"]);
+    let real = directory.path().join("real.json");
+    fs::write(&real, &ran.stdout).unwrap();
+    let again = coreward(&["validate", "--real", real.to_str().unwrap(), "--machine", file, "--json"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(json["benchmarks"][0]["simulated"]["time_s"], again["benchmarks"][0]["simulated"]["time_s"]);
     let both = validate(script, &["--calibrate", file, "--machine", "sysfs"]);
@@ -192,7 +206,7 @@ fn every_form_of_the_report_has_the_same_verdict() {
     let again = |options: &[&str]| {
         let stored =
             ["validate", "--real", &path("real.json"), "--machine", "sysfs", "--profile", "linux-6.18"];
-        coreward(&[&stored, options].concat())
+        coreward(&[&stored, &TRANSFERS[..], options].concat())
     };
     let json = format!("--json={}", path("out.json"));
     let text = again(&["--html", &path("page.html"), &json]);
@@ -208,7 +222,7 @@ fn every_form_of_the_report_has_the_same_verdict() {
 
     // what --json writes can be read as well
     let stored = ["validate", "--real", &path("out.json"), "--machine", "sysfs", "--profile", "linux-6.18"];
-    let from_json = coreward(&stored);
+    let from_json = coreward(&[&stored, &TRANSFERS[..]].concat());
     assert_eq!(from_json.stdout, text.stdout);
     let other = again(&["hackbench -g 9"]);
     assert_eq!(
@@ -233,6 +247,38 @@ fn rounds_are_spread_and_a_damaged_file_is_refused() {
     let ran = coreward(&["validate", "--real", name]);
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.starts_with(&format!("coreward: --real: {name}: ")), "{}", ran.stderr);
+}
+
+/// The host of a virtual machine moves its CPUs, and with them what a line takes from one to another.
+#[test]
+fn simulated_rounds_have_the_transfers_that_were_measured_around_the_real_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("real.json");
+    let name = file.to_str().unwrap();
+    let saved = validate("echo Time: 0.01", &["--save-real", name]);
+    assert_eq!(saved.status, 0, "{}", saved.stderr);
+    let mut json: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let measured = json["benchmarks"][0]["transfers"].as_array().unwrap().clone();
+    assert_eq!(measured.len(), 1);
+    assert!(measured[0].as_object().unwrap().values().all(|ns| ns.as_f64().unwrap() > 0.0), "{measured:?}");
+
+    let mut simulated_s = |ns: u64, options: &[&str]| {
+        for rounds in ["transfers", "recorded_transfers"] {
+            json["benchmarks"][0][rounds] = serde_json::json!([{ "transfer_llc_ns": ns }]);
+        }
+        fs::write(&file, json.to_string()).unwrap();
+        let args = ["validate", "--real", name, "--machine", "2c", "--profile", "linux-6.18"];
+        let text = coreward(&[&args[..], options].concat()).stdout;
+        let out: Value =
+            serde_json::from_str(&coreward(&[&args[..], &["--json"], options].concat()).stdout).unwrap();
+        (out["benchmarks"][0]["simulated"]["time_s"].as_f64().unwrap(), text)
+    };
+    let (near, text) = simulated_s(20, &[]);
+    assert!(text.contains("note     transfer_llc_ns was 20 to 20 around the rounds; "), "{text}");
+    let (far, _) = simulated_s(400, &[]);
+    assert!(far > 1.1 * near, "{far} {near}");
+    let given = ["--cost", "transfer_llc_ns=20"];
+    assert_eq!(simulated_s(400, &given).0, near, "a cost that is given stays");
 }
 
 /// The machine file says which kernel the stored figures are of, and how it preempts.

@@ -13,7 +13,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use coreward_calibrate::Calibration;
+use coreward_calibrate::{Calibration, Transfers};
 use coreward_engine::{NoTrace, Outcome};
 use coreward_machine::{HERE, Machine};
 use coreward_measure::{Tool, Tracer};
@@ -95,11 +95,10 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
         output::json(&mut file, &stored)?;
         return file.finish();
     }
-    let recording = recording(&host, &stored);
     let progress = progress(stored.benchmarks.len() as u64);
     progress.set_message("simulating");
     let pairs = stored.benchmarks.par_iter().map(|ran| {
-        let pair = simulate(&host, &recording, ran, stored.rounds);
+        let pair = simulate(&host, ran, &stored);
         progress.inc(1);
         pair
     });
@@ -225,10 +224,20 @@ fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Resu
     Ok(host)
 }
 
+/// The machine as it was during a round of real runs: of the rounds that are given in turn, this one.
+fn during(host: &Host, rounds: &[Transfers], round: usize) -> Host {
+    let Some(transfers) = rounds.get(round % rounds.len().max(1)) else { return host.clone() };
+    let mut costs = host.machine.costs.clone();
+    for (name, ns) in transfers {
+        // a figure that no machine can have says nothing
+        let _ = costs.set(name, ns.round() as u64);
+    }
+    host.with_costs(&costs)
+}
+
 /// The machine while its tracepoints are recorded: a switch fires one, and so does a wakeup, whose record is taken to be
 /// as long.
-fn recording(host: &Host, stored: &Stored) -> Host {
-    let mut host = host.clone();
+fn recording(mut host: Host, stored: &Stored) -> Host {
     let ns = stored.record_ns.unwrap_or(0.0).round() as u64;
     host.machine.costs.context_switch_ns += ns;
     host.machine.costs.wakeup_ns += ns;
@@ -236,10 +245,15 @@ fn recording(host: &Host, stored: &Stored) -> Host {
 }
 
 /// Simulates a benchmark that ran, as often as it was run, and on the machine that records it.
-fn simulate(host: &Host, recording: &Host, ran: &Ran, rounds: u32) -> Result<Pair> {
+fn simulate(host: &Host, ran: &Ran, stored: &Stored) -> Result<Pair> {
     let workload = workload(&ran.benchmark)?;
     let overhead = shortest(&ran.benchmark)?;
-    let figures = |seed| -> Result<Figures> {
+    let figures = |round: u32| -> Result<Figures> {
+        let (seed, round) = (u64::from(round) + 1, round as usize);
+        let recorded =
+            if ran.recorded_transfers.is_empty() { &ran.transfers } else { &ran.recorded_transfers };
+        let recording = recording(during(host, recorded, round), stored);
+        let host = during(host, &ran.transfers, round);
         let outcome = host.run(&workload, seed, &mut NoTrace)?;
         let mut observer = Observer::new(&recording.machine);
         recording.run(&workload, seed, &mut observer)?;
@@ -259,7 +273,7 @@ fn simulate(host: &Host, recording: &Host, ran: &Ran, rounds: u32) -> Result<Pai
         figures.observed = Some(Observed::of(&observer.scheduling));
         Ok(figures)
     };
-    let runs = (1..=u64::from(rounds)).map(figures).collect::<Result<Vec<_>>>()?;
+    let runs = (0..stored.rounds).map(figures).collect::<Result<Vec<_>>>()?;
     Ok(Pair {
         benchmark: ran.benchmark.clone(),
         real: ran.real.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use coreward_calibrate::Transfers;
 use coreward_machine::Machine;
 use coreward_measure::{Counted, MeasureError, Tool, Tracer, run};
 use coreward_workload::{Limits, Workload};
@@ -55,6 +56,12 @@ pub(super) struct Ran {
     /// Rounds of which nothing better could be had than with others on the CPUs.
     #[serde(default)]
     pub(super) disturbed: u32,
+    /// How long lines took from one CPU to another around each round; without them, as long as in the machine's costs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) transfers: Vec<Transfers>,
+    /// The same around each recorded round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) recorded_transfers: Vec<Transfers>,
 }
 
 /// Does a benchmark run for a time that it is told, whatever it gets done?
@@ -72,8 +79,8 @@ pub(super) struct Benchmark {
     pub(super) missing: Option<String>,
     /// What its start and end take: the least of some runs of the least amount of work.
     overhead: Option<Counted>,
-    rounds: Vec<Counted>,
-    observed: Vec<Observed>,
+    rounds: Vec<(Counted, Transfers)>,
+    observed: Vec<(Observed, Transfers)>,
     disturbed: u32,
 }
 
@@ -101,10 +108,10 @@ impl Benchmark {
         let events = |counted: &Counted| tool.and_then(|tool| tool.events(&counted.output));
         let operation = match () {
             _ if self.workload.messages > 0 => Operation::Message,
-            _ if self.rounds.iter().all(|counted| events(counted).is_some()) => Operation::Event,
+            _ if self.rounds.iter().all(|(counted, _)| events(counted).is_some()) => Operation::Event,
             _ => Operation::Millisecond,
         };
-        let rounds = self.rounds.iter().map(|counted| {
+        let rounds = self.rounds.iter().map(|(counted, _)| {
             let time = tool.and_then(|tool| tool.time_s(&counted.output)).unwrap_or(counted.wall_s);
             let switches = |all: u64, of_start: u64| all.saturating_sub(of_start) as f64;
             let migrations = counted.migrations.map(|n| switches(n, overhead.migrations.unwrap_or(0)));
@@ -120,7 +127,7 @@ impl Benchmark {
             )
         });
         let mut rounds: Vec<Figures> = rounds.collect();
-        let mut observed = self.observed.iter().cloned();
+        let mut observed = self.observed.iter().map(|(observed, _)| observed.clone());
         rounds.iter_mut().for_each(|round| round.observed = observed.next());
         self.missing.is_none().then(|| Ran {
             benchmark: self.line.clone(),
@@ -128,6 +135,8 @@ impl Benchmark {
             operation,
             spread_pct: spread_pct(&rounds),
             disturbed: self.disturbed,
+            transfers: self.rounds.iter().map(|(_, transfers)| transfers.clone()).collect(),
+            recorded_transfers: self.observed.iter().map(|(_, transfers)| transfers.clone()).collect(),
         })
     }
 
@@ -139,19 +148,19 @@ impl Benchmark {
         Ok(())
     }
 
-    fn round(&mut self) -> Result<(), MeasureError> {
-        let mut best: Option<Counted> = None;
+    fn round(&mut self, machine: &Machine) -> Result<(), MeasureError> {
+        let mut best: Option<(Counted, Transfers)> = None;
         for _ in 0..=RETRIES {
-            let counted = run(&self.words())?;
-            if best.as_ref().is_none_or(|best| others(&counted) < others(best)) {
-                best = Some(counted);
+            let (counted, transfers) = with_transfers(machine, || run(&self.words()))?;
+            if best.as_ref().is_none_or(|(best, _)| others(&counted) < others(best)) {
+                best = Some((counted, transfers));
             }
-            if best.as_ref().is_some_and(|best| others(best) <= OTHERS) {
+            if best.as_ref().is_some_and(|(best, _)| others(best) <= OTHERS) {
                 break;
             }
         }
         let best = best.expect("there is one try at least");
-        self.disturbed += u32::from(others(&best) > OTHERS);
+        self.disturbed += u32::from(others(&best.0) > OTHERS);
         self.rounds.push(best);
         Ok(())
     }
@@ -159,14 +168,29 @@ impl Benchmark {
     /// Runs it once more, under the tracepoints, which make it slower. How many events were lost.
     fn observe(&mut self, machine: &Machine, tracer: Tracer) -> Result<u64, MeasureError> {
         let distance = |from, to| observed::distance(machine, from, to);
-        let traced = tracer.run(&self.words(), distance)?;
+        let (traced, transfers) = with_transfers(machine, || tracer.run(&self.words(), distance))?;
         if traced.lost == 0 {
-            let plain = self.rounds.last().map(|plain| plain.cpu_s).filter(|cpu_s| *cpu_s > 0.0);
+            let plain = self.rounds.last().map(|(plain, _)| plain.cpu_s).filter(|cpu_s| *cpu_s > 0.0);
             let recording_pct = plain.map(|plain| 100.0 * (traced.counted.cpu_s / plain - 1.0));
-            self.observed.push(Observed { recording_pct, ..Observed::of(&traced.scheduling) });
+            let observed = Observed { recording_pct, ..Observed::of(&traced.scheduling) };
+            self.observed.push((observed, transfers));
         }
         Ok(traced.lost)
     }
+}
+
+/// Runs something, and measures how long lines take from one CPU to another before and after: the means. What cannot be
+/// measured is left out.
+fn with_transfers<T>(
+    machine: &Machine,
+    what: impl FnOnce() -> Result<T, MeasureError>,
+) -> Result<(T, Transfers), MeasureError> {
+    let measure = || coreward_calibrate::transfers(machine).unwrap_or_default();
+    let before = measure();
+    let result = what()?;
+    let after = measure();
+    let mean = |(name, ns): (String, f64)| Some((name.clone(), f64::midpoint(ns, *after.get(&name)?)));
+    Ok((result, before.into_iter().filter_map(mean).collect()))
 }
 
 /// Runs all benchmarks in turn, so that what changes on the machine meets all of them, and calls `between` before each
@@ -191,7 +215,7 @@ pub(super) fn run_all(
         for benchmark in benchmarks.iter_mut().filter(|benchmark| benchmark.missing.is_none()) {
             caller::go_on()?;
             progress.set_message(benchmark.line.clone());
-            let ran = if round == 0 { benchmark.measure_overhead() } else { benchmark.round() };
+            let ran = if round == 0 { benchmark.measure_overhead() } else { benchmark.round(machine) };
             progress.inc(1);
             match ran {
                 Err(missing @ MeasureError::Missing { .. }) => {

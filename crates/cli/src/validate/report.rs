@@ -1,11 +1,13 @@
 //! What `coreward validate` prints.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::observed::Observed;
+use super::real::Ran;
 use super::score::{Compared, Figures, MOST_OFF, Pair, SCORED, Score};
 use super::stored::Stored;
 use crate::output;
@@ -92,9 +94,11 @@ impl<'a> Report<'a> {
 
     pub(super) fn json(&self, out: &mut dyn Write) -> Result<()> {
         let Stored { kernel, preemption, task_group_depth, rounds, record_ns, notes, .. } = self.stored;
-        let benchmarks = self.pairs.iter().map(|pair| {
+        let benchmarks = self.pairs.iter().zip(&self.stored.benchmarks).map(|(pair, ran)| {
             let mut benchmark = serde_json::to_value(pair)?;
             benchmark["compared"] = serde_json::to_value(pair.compared())?;
+            benchmark["transfers"] = serde_json::to_value(&ran.transfers)?;
+            benchmark["recorded_transfers"] = serde_json::to_value(&ran.recorded_transfers)?;
             Ok(benchmark)
         });
         output::json(
@@ -166,6 +170,19 @@ impl<'a> Report<'a> {
         Ok(writeln!(out)?)
     }
 
+    /// How long lines took from one CPU to another while the benchmarks ran.
+    fn transfers(&self) -> impl Iterator<Item = String> {
+        let rounds = |ran: &'a Ran| ran.transfers.iter().chain(&ran.recorded_transfers);
+        let mut ranges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for (name, ns) in self.stored.benchmarks.iter().flat_map(rounds).flatten() {
+            let (low, high) = ranges.entry(name).or_insert((*ns, *ns));
+            (*low, *high) = (low.min(*ns), high.max(*ns));
+        }
+        ranges.into_iter().map(|(name, (low, high))| {
+            format!("{name} was {low:.0} to {high:.0} around the rounds; each simulated one has that of its real one")
+        })
+    }
+
     /// What a reader has to know about the figures.
     pub(super) fn notes(&self) -> Vec<String> {
         let mark = "!: further off than the median benchmark may be; an op is a message, an event that the benchmark \
@@ -193,6 +210,7 @@ impl<'a> Report<'a> {
         });
         std::iter::once(mark.to_owned())
             .chain(self.host.notes.iter().cloned())
+            .chain(self.transfers())
             .chain(recording)
             .chain(self.stored.notes.iter().cloned())
             .chain(longer)
