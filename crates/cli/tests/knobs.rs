@@ -76,10 +76,12 @@ fn a_machine_file_knows_its_kernel() {
     let is_on = |report: &Value, name: &str| report["features"].as_array().unwrap().iter().any(|f| f == name);
 
     let lazy = of("kernel = \"6.18.44+deb13-amd64\"");
-    assert_eq!((&lazy["profile"], is_on(&lazy, "PREEMPT_LAZY")), (&"linux-6.18".into(), true));
+    assert_eq!((&lazy["profile"], is_on(&lazy, "PREEMPT_LAZY")), (&"linux-6.18.44".into(), true));
     assert_eq!(lazy["notes"], Value::Array(Vec::new()));
     let none = of("kernel = \"6.18.44+deb13-amd64\"\npreemption = \"none\"");
-    assert_eq!((&none["profile"], is_on(&none, "PREEMPT_LAZY")), (&"linux-6.18".into(), false));
+    assert_eq!((&none["profile"], is_on(&none, "PREEMPT_LAZY")), (&"linux-6.18.44".into(), false));
+    let earlier = of("kernel = \"6.18.15+deb13-amd64\"");
+    assert_eq!((&earlier["profile"], &earlier["notes"]), (&"linux-6.18".into(), &Value::Array(Vec::new())));
     let note = "the machine's kernel runs with preempt=none: NO_PREEMPT_LAZY, other than the profile";
     assert_eq!(none["notes"], serde_json::json!([note]));
     let full = of("kernel = \"6.12.1\"\npreemption = \"full\"");
@@ -105,7 +107,7 @@ fn a_machine_file_knows_its_kernel() {
     let options = ["--with", "NO_SIS_UTIL", "--runs", "2", "--json"];
     let report = compare(&[&["compare", WORKLOAD, "--machine", &machine][..], &options].concat());
     assert_eq!(report["notes"], serde_json::json!([note]));
-    let named = ["--profile", "linux-6.18", "--baseline-with", "NO_PREEMPT_LAZY"];
+    let named = ["--profile", "linux-6.18.44", "--baseline-with", "NO_PREEMPT_LAZY"];
     let command = report["recipe"]["command"].as_str().unwrap();
     assert!(command.contains(&named.join(" ")), "{command}");
     let again = compare(&[&["compare", WORKLOAD, "--machine", &machine][..], &named, &options].concat());
