@@ -73,6 +73,16 @@ fn both(benchmark: &Value, of: impl Fn(&Value) -> &Value, decimals: usize) -> St
     format!("{} / {}", text("real"), text("simulated"))
 }
 
+/// What a line took from one CPU to another, from the least to the most, around the rounds.
+fn line_ns(benchmark: &Value) -> String {
+    let rounds = benchmark["transfers"].as_array().map_or(&[][..], Vec::as_slice);
+    let ns: Vec<f64> =
+        rounds.iter().flat_map(|round| round.as_object().unwrap().values()).map(number).collect();
+    let least = ns.iter().copied().reduce(f64::min);
+    let most = ns.iter().copied().reduce(f64::max);
+    least.zip(most).map_or("-".into(), |(least, most)| format!("{least:.0} to {most:.0}"))
+}
+
 fn waits(benchmark: &Value) -> String {
     let Some(waits) = benchmark["real"]["observed"]["waits_pct"].as_object() else { return "-".into() };
     let mut waits: Vec<_> = waits.iter().map(|(what, pct)| (what, number(pct))).collect();
@@ -87,19 +97,21 @@ fn benchmarks(validation: &Value) -> String {
     let rounds = &validation["rounds"];
     let mut out = format!(
         "\nEach cell is real / simulated, medians of {rounds} rounds. An operation is a message, or an event that the \
-         benchmark counts.\n\n| benchmark | time, s | CPU us an operation | operations a switch | preempted, % | migrations |\n\
-         |---|---|---|---|---|---|\n"
+         benchmark counts. The last column is what a line took from one CPU to the other around these rounds, which the \
+         simulated ones have, too.\n\n| benchmark | time, s | CPU us an operation | operations a switch | preempted, % | \
+         migrations | a line, ns |\n|---|---|---|---|---|---|---|\n"
     );
     for benchmark in benchmarks {
         _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} | {} |",
             benchmark["benchmark"].as_str().unwrap(),
             both(benchmark, |f| &f["time_s"], 2),
             both(benchmark, |f| &f["cpu_us_per_operation"], 2),
             both(benchmark, |f| &f["operations_per_switch"], 1),
             both(benchmark, |f| &f["involuntary_pct"], 0),
             both(benchmark, |f| &f["migrations"], 0),
+            line_ns(benchmark),
         );
     }
     out += "\nWhat tracepoints show, in every second round again. Recording costs CPU time, which is part of the \
