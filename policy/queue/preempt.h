@@ -150,8 +150,8 @@ static inline u32 preempt_before_wakeup_pick(const struct cw_sys *sys, struct cw
 }
 
 /* Without WAKEUP_PROTECT: the effect of the answer on the running entity's protection. */
-static inline void preempt_short_done(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
-				      const struct cw_entity *pse, u32 reason)
+static inline void preempt_pick_done(const struct cw_sys *sys, struct cw_fair_rq *cfs_rq,
+				     const struct cw_entity *pse, u32 reason)
 {
 	if (reason == CW_QUEUE_PREEMPT_IDLE_CURR ||
 	    (reason == CW_QUEUE_PREEMPT_PICKED && asks_for_less(sys, cfs_rq, pse)))
@@ -198,7 +198,7 @@ static inline u32 preempt_wakeup_pick(const struct cw_sys *sys, struct cw_fair_r
 	if (sched_feat(sys, CW_FEAT_WAKEUP_PROTECT))
 		preempt_done(sys, cfs_rq, pse, reason);
 	else
-		preempt_short_done(sys, cfs_rq, pse, reason);
+		preempt_pick_done(sys, cfs_rq, pse, reason);
 	return reason;
 }
 

@@ -203,9 +203,9 @@ impl Calibration {
         next(&mut found, "contended lines and moved working sets")?;
         found.together(machine, &cpus)?;
         found.doubt_if_busy(quiet.share(nr_cpus));
+        // which also gives the thread back all of its CPUs
         let after = transfers(machine)?;
         found.doubt_if_moved(between, &after);
-        thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
         Ok(found)
     }
 
