@@ -182,9 +182,10 @@ struct cw_cpu {
 	u32 curr; /* the process of the fair task that it runs, or 0 */
 	u64 clock_task; /* the time up to which clock_pelt was computed, ns */
 	u64 clock_pelt; /* the clock of its averages: update_rq_clock_pelt() */
+	u64 lost_idle_time; /* by how much that clock is behind clock_task while it is idle, ns */
 	u64 next_balance; /* the tick at which the first of its domains is due */
 	u32 curr_util; /* of the task `curr` is about, when it was last worked out */
-	u32 pad2;
+	u32 freq_capacity; /* arch_scale_freq_capacity, 1..1024 */
 	struct cw_avg avg; /* its fair runqueue's */
 	struct cw_removed removed;
 };

@@ -99,6 +99,20 @@ static inline void host_dequeue_task(struct host_task *t, u64 now, bool sleeps)
 		track_sleep(&sys, &t->policy, now);
 }
 
+/* What its frequency leaves of each CPU's speed, where the kernel finds that out (arch_scale_freq_tick()). */
+extern const unsigned long arch_freq_scale __ksym __weak;
+
+static inline void host_scale_freq(s32 cpu)
+{
+	const unsigned long *scale;
+
+	if (!bpf_ksym_exists(arch_freq_scale))
+		return;
+	scale = bpf_per_cpu_ptr(&arch_freq_scale, cpu);
+	if (scale)
+		cpu_rq(&sys, cpu)->freq_capacity = (u32)*scale;
+}
+
 /* `cpu` goes idle, or is no longer idle. */
 static inline void host_set_idle(s32 cpu, bool idle, u64 now)
 {
@@ -114,6 +128,7 @@ static inline void host_set_idle(s32 cpu, bool idle, u64 now)
 /* `cpu` switches to the task, which may not have been seen on its queue. */
 static inline void host_set_next_task(struct host_task *t, s32 cpu, u64 now)
 {
+	host_scale_freq(cpu);
 	track_enqueue_task(&sys, &t->policy, cpu, now);
 	host_set_idle(cpu, false, now);
 	track_set_next_task(&sys, &t->policy, cpu, now);

@@ -604,6 +604,7 @@ void BPF_STRUCT_OPS(live_tick, struct task_struct *p)
 		learn_hardirq_mask();
 	if (!t)
 		return;
+	host_scale_freq(cpu);
 	account_run(t, p, now);
 	track_task_tick(&sys, &t->host.policy, cpu, now);
 	task_tick_cache(p, &t->host, now);

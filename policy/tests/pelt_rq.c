@@ -247,44 +247,47 @@ static void test_new_task(void)
 
 /* ---- the clock ---------------------------------------------------------- */
 
-/* A CPU's two clocks, and a task that runs and sleeps there. */
+/* A CPU's clocks, and a task that runs and sleeps there. */
 struct clocked {
-	u64 task_clock, pelt_clock;
-	u32 capacity;
+	struct cw_cpu rq;
 	struct cw_task p;
 };
 
 static void pass(struct clocked *c, u64 ns, bool running)
 {
-	c->task_clock += ns;
-	c->pelt_clock = update_rq_clock_pelt(c->pelt_clock, c->task_clock, ns, c->capacity, !running);
-	update_load_avg_se(c->pelt_clock, &c->p, running, running);
+	c->rq.curr_is_idle = !running;
+	c->rq.clock_task += ns;
+	update_rq_clock_pelt(&c->rq, ns);
+	update_load_avg_se(c->rq.clock_pelt, &c->p, running, running);
 }
 
-static struct clocked new_clocked(u32 capacity)
+static struct clocked new_clocked(u32 capacity, u32 freq_capacity)
 {
-	struct clocked c = { .task_clock = PERIOD_NS, .pelt_clock = PERIOD_NS, .capacity = capacity };
+	struct clocked c = {
+		.rq = { .clock_task = PERIOD_NS, .clock_pelt = PERIOD_NS,
+			.capacity_orig = capacity, .freq_capacity = freq_capacity },
+		.p = { .weight = 1024, .avg.last_update_time = PERIOD_NS },
+	};
 
-	c.p = (struct cw_task){ .weight = 1024, .avg.last_update_time = PERIOD_NS };
 	return c;
 }
 
 static void test_clock_pelt(void)
 {
-	struct clocked little = new_clocked(446), big = new_clocked(1024);
+	struct clocked little = new_clocked(446, 1024), big = new_clocked(1024, 1024);
 	u32 i;
 
 	/* 10.24 ms at 446 / 1024 of the speed are 4.46 ms of work: the clock says so */
 	pass(&little, 10240000, true);
-	CHECK_EQ(little.pelt_clock - PERIOD_NS, 4460000);
-	CHECK_EQ(little.task_clock - PERIOD_NS, 10240000);
+	CHECK_EQ(little.rq.clock_pelt - PERIOD_NS, 4460000);
+	CHECK_EQ(little.rq.clock_task - PERIOD_NS, 10240000);
 	/* half the work takes half the time there; idle, the clock catches up */
 	pass(&little, 5120000, true);
-	CHECK_EQ(little.pelt_clock - PERIOD_NS, 6690000);
+	CHECK_EQ(little.rq.clock_pelt - PERIOD_NS, 6690000);
 	pass(&little, 1, false);
-	CHECK_EQ(little.pelt_clock, little.task_clock);
+	CHECK_EQ(little.rq.clock_pelt, little.rq.clock_task);
 	/* the same work every 20 ms: the same utilisation on either, whenever the work ends */
-	little = new_clocked(446);
+	little = new_clocked(446, 1024);
 	for (i = 0; i < 100; i++) {
 		pass(&little, 10240000, true);
 		pass(&big, 4460000, true);
@@ -297,8 +300,8 @@ static void test_clock_pelt(void)
 	/* 4.46 of 20 ms: at most 1024 (1 - y^4.25) / (1 - y^19.07) = 266, just after it has run */
 	CHECK(big.p.avg.util_avg >= 193 - 22 && big.p.avg.util_avg <= 266);
 	/* half the work at half the speed: the same busy time, half the utilisation */
-	little = new_clocked(512);
-	big = new_clocked(1024);
+	little = new_clocked(512, 1024);
+	big = new_clocked(1024, 1024);
 	for (i = 0; i < 100; i++) {
 		pass(&little, 8 * PERIOD_NS, true);
 		pass(&big, 4 * PERIOD_NS, true);
@@ -308,18 +311,49 @@ static void test_clock_pelt(void)
 	}
 }
 
+/* A lower frequency is like a lower capacity, and both together are lower still. */
+static void test_clock_frequency(void)
+{
+	struct clocked slow = new_clocked(1024, 512), little = new_clocked(512, 512);
+
+	pass(&slow, 1000000, true);
+	CHECK_EQ(slow.rq.clock_pelt - PERIOD_NS, 500000);
+	pass(&little, 1000000, true);
+	CHECK_EQ(little.rq.clock_pelt - PERIOD_NS, 250000);
+	pass(&slow, 1, false);
+	CHECK_EQ(slow.rq.clock_pelt, slow.rq.clock_task);
+}
+
+/* The time by which the clock of a slow CPU is behind counts as idle unless it has always been busy. */
+static void test_lost_idle_time(void)
+{
+	struct cw_cpu rq = { .clock_task = 1000, .clock_pelt = 700, .curr_is_idle = 1 };
+
+	/* 1024 (47742 - 1024) - 47742 */
+	rq.avg.util_sum = 47791489;
+	update_idle_rq_clock_pelt(&rq);
+	CHECK_EQ(rq.lost_idle_time, 0);
+	rq.avg.util_sum++;
+	update_idle_rq_clock_pelt(&rq);
+	CHECK_EQ(rq.lost_idle_time, 300);
+	/* it idles for 50 ns: no more than these pass */
+	rq.clock_task = 1050;
+	update_rq_clock_pelt(&rq, 50);
+	CHECK_EQ(rq.clock_pelt, 750);
+}
+
 /* Accounted in pieces, the scaled clock loses less than 1 ns a piece. */
 static void test_clock_in_pieces(void)
 {
-	struct clocked whole = new_clocked(446), pieces = new_clocked(446);
+	struct clocked whole = new_clocked(446, 1024), pieces = new_clocked(446, 1024);
 	u32 i;
 
 	pass(&whole, 1000000007ULL, true);
 	for (i = 0; i < 1000; i++)
 		pass(&pieces, 1000000, true);
 	pass(&pieces, 7, true);
-	CHECK(pieces.pelt_clock <= whole.pelt_clock);
-	CHECK(whole.pelt_clock - pieces.pelt_clock <= 1001);
+	CHECK(pieces.rq.clock_pelt <= whole.rq.clock_pelt);
+	CHECK(whole.rq.clock_pelt - pieces.rq.clock_pelt <= 1001);
 	CHECK(whole.p.avg.util_avg - pieces.p.avg.util_avg + 1 <= 2);
 	/* always busy: a small CPU's task reaches full utilisation too, only later */
 	CHECK_EQ(whole.p.avg.util_avg, 1023);
@@ -336,6 +370,8 @@ int main(void)
 	test_removed_is_synced();
 	test_new_task();
 	test_clock_pelt();
+	test_clock_frequency();
+	test_lost_idle_time();
 	test_clock_in_pieces();
 	return test_report("pelt_rq");
 }

@@ -246,7 +246,7 @@ static inline void sys_levels(u32 nr_cpus, const struct level *levels, u32 nr_le
 		s32 core = (s32)(cpu - cpu % threads);
 
 		make_busy((s32)cpu, 1024, 1024);
-		rq->capacity = rq->capacity_orig = CW_CAPACITY_SCALE;
+		rq->capacity = rq->capacity_orig = rq->freq_capacity = CW_CAPACITY_SCALE;
 		rq->core = (u32)core;
 		rq->llc = cpu;
 		rq->asym_sd = CW_NONE;

@@ -321,6 +321,13 @@ static void test_clock(void)
 	set_next_task_idle(&sys, 0, START + 20 * PERIOD);
 	CHECK_EQ(sys.cpu[0].clock_pelt, START + 10 * PERIOD);
 	CHECK_EQ(update_rq_clock(&sys, 0, START + 21 * PERIOD), START + 21 * PERIOD);
+	/* not if it has never idled: then half of its time passes, and later no more than it idles */
+	begin();
+	sys.cpu[0].capacity_orig = 512;
+	run(0, 0, START);
+	sleep_now(0, 0, START + 2000 * PERIOD);
+	set_next_task_idle(&sys, 0, START + 2000 * PERIOD);
+	CHECK_EQ(update_rq_clock(&sys, 0, START + 2001 * PERIOD), START + 1001 * PERIOD);
 }
 
 int main(void)

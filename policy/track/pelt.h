@@ -274,17 +274,35 @@ static inline void post_init_entity_util_avg(const struct cw_cpu *rq, struct cw_
 	p->avg.runnable_avg = p->avg.util_avg;
 }
 
-/*
- * The clock of a runqueue's averages: it runs at the speed of the CPU, so that
- * the same work gives the same utilisation on a slow CPU as on a fast one, and
- * catches up with real time whenever the CPU idles.
- */
-static inline u64 update_rq_clock_pelt(u64 clock_pelt, u64 clock_task, u64 delta, u32 capacity,
-				       bool idle)
+static inline u64 cap_scale(u64 value, u32 capacity)
 {
-	if (idle)
-		return clock_task;
-	return clock_pelt + delta * capacity / CW_CAPACITY_SCALE;
+	return value * capacity / CW_CAPACITY_SCALE;
+}
+
+/*
+ * The clock of a runqueue's averages, `delta` ns after it was last moved: it runs at the
+ * speed of the CPU, so that the same work gives the same utilisation on a slow CPU as on a
+ * fast one, and catches up with real time whenever the CPU idles.
+ */
+static inline void update_rq_clock_pelt(struct cw_cpu *rq, u64 delta)
+{
+	if (rq->curr_is_idle)
+		rq->clock_pelt = rq->clock_task - rq->lost_idle_time;
+	else
+		rq->clock_pelt += cap_scale(cap_scale(delta, rq->capacity_orig), rq->freq_capacity);
+}
+
+/* The utilisation sum of a CPU that has always been busy. */
+#define PELT_UTIL_SUM_FULL (PELT_MIN_DIVIDER * CW_CAPACITY_SCALE - LOAD_AVG_MAX)
+
+/*
+ * The CPU goes idle. If it has always been busy, a faster one might have been, too: then the
+ * time that its clock is behind is not idle time.
+ */
+static inline void update_idle_rq_clock_pelt(struct cw_cpu *rq)
+{
+	if (rq->avg.util_sum >= PELT_UTIL_SUM_FULL)
+		rq->lost_idle_time = rq->clock_task - rq->clock_pelt;
 }
 
 static inline u32 task_util_est_raw(const struct cw_task *p)

@@ -54,8 +54,7 @@ static inline u64 update_rq_clock(struct cw_sys *sys, s32 cpu, u64 now)
 
 	if (delta > 0) {
 		rq->clock_task = now;
-		rq->clock_pelt = update_rq_clock_pelt(rq->clock_pelt, now, (u64)delta,
-						      rq->capacity_orig, rq->curr_is_idle);
+		update_rq_clock_pelt(rq, (u64)delta);
 	}
 	return rq->clock_pelt;
 }
@@ -252,6 +251,7 @@ static inline void set_next_task_idle(struct cw_sys *sys, s32 cpu, u64 now)
 
 	/* until now its clock ran as that of a busy CPU */
 	update_rq_clock(sys, cpu, now);
+	update_idle_rq_clock_pelt(rq);
 	rq->curr_is_idle = 1;
 	rq->ttwu_pending = 0;
 	if (!rq->idle_stamp)

@@ -2,6 +2,7 @@
 
 use crate::queue::NEVER;
 use crate::sim::Simulation;
+use coreward_machine::CAPACITY_SCALE;
 use coreward_metrics::Part;
 use coreward_policy::Feature;
 
@@ -11,6 +12,7 @@ const HRTICK_MIN_NS: u64 = 10_000;
 impl Simulation<'_> {
     pub(crate) fn tick(&mut self, cpu: usize) {
         self.cpus[cpu].tick_at += self.tick_ns;
+        self.scale_freq_tick(cpu);
         if let Some(curr) = self.cpus[cpu].curr {
             self.update_curr(cpu, cpu);
             if self.sys.task_tick(&mut self.tasks[curr as usize].policy, cpu, self.now) {
@@ -27,6 +29,19 @@ impl Simulation<'_> {
             self.task_cache_work(cpu, curr);
         }
         self.after_interrupt(cpu);
+    }
+
+    /// What its frequency leaves of the speed of `cpu` (`arch_scale_freq_tick()`). It falls with the number of busy cores
+    /// in steps, which differ from model to model; a straight line is between them.
+    fn scale_freq_tick(&mut self, cpu: usize) {
+        let missing_pct = 100 - self.costs.all_core_freq_pct as u32;
+        if missing_pct == 0 {
+            return;
+        }
+        let llc = &self.sys.llc[self.sys.cpu[cpu].llc as usize];
+        let busy = (llc.nr_busy_cpus * self.sys.smt_threads.max(1)).min(llc.weight);
+        self.sys.cpu[cpu].freq_capacity =
+            CAPACITY_SCALE - CAPACITY_SCALE * missing_pct * busy / (100 * llc.weight);
     }
 
     /// The current task's request may be served: another task gets the CPU, if one waits.

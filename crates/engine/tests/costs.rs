@@ -140,6 +140,15 @@ fn cases() -> Vec<Case> {
         case("lookahead_ns", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 0, 1000),
         case("futex_wait_ns", mutexes(), M::busy_s, Up, 0, 1000),
         case("futex_wake_ns", mutexes(), M::busy_s, Up, 0, 1000),
+        // slower CPUs look less used, so that SIS_UTIL lets wakeups look at more of them
+        case(
+            "all_core_freq_pct",
+            Setup::new("1n1l16c1t", hackbench("-g 1 -f 16 -l 3000 --pipe")),
+            M::cpus_scanned,
+            Down,
+            50,
+            100,
+        ),
     ]
 }
 

@@ -204,6 +204,10 @@ costs! {
     /// A call to wake those that wait for a futex, without entering the kernel and waking anybody, in ns.
     futex_wake_ns = 55 (25..=110) in 0..=1_000_000,
         "measured: FUTEX_WAKE where nobody waits, less getppid(); Linux 6.18 guests: 31 ns on Zen 5, 76 on Zen 4";
+    /// Frequency with which a CPU runs when all cores of its last-level cache are busy, in percent of that which the
+    /// kernel's load tracking takes for full speed. The costs are those at this frequency.
+    all_core_freq_pct = 100 (100..=100) in 10..=100,
+        "arch/x86/kernel/cpu/aperfmperf.c: on AMD, full speed is the middle between the base and the highest frequency, which all cores together reach; guests do not see the frequency";
 }
 
 impl CostField {

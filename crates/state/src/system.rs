@@ -1,6 +1,6 @@
 //! The policy's state of a machine before the first task.
 
-use coreward_machine::{DomainOptions, KernelStyle, Machine, SdFlags, Topology};
+use coreward_machine::{CAPACITY_SCALE, DomainOptions, KernelStyle, Machine, SdFlags, Topology};
 use coreward_policy::layout::{
     MASK_WORDS, MAX_DOMAINS, MAX_GROUPS, MAX_LEVELS, NONE, SD_BALANCE_NEWIDLE, SD_BALANCE_WAKE,
 };
@@ -189,6 +189,7 @@ fn add_cpu(sys: &mut System, machine: &Machine, topology: &Topology, first_group
     let rq = &mut sys.cpu[cpu];
     rq.capacity_orig = place.capacity;
     rq.capacity = place.capacity;
+    rq.freq_capacity = CAPACITY_SCALE;
     rq.core = smt.first().unwrap_or(cpu) as u32;
     rq.node = place.node as i32;
     rq.curr_is_idle = 1;

@@ -261,15 +261,16 @@ pub struct Cpu {
     pub curr: u32,
     pub clock_task: u64,
     pub clock_pelt: u64,
+    pub lost_idle_time: u64,
     pub next_balance: u64,
     pub curr_util: u32,
-    pub pad2: u32,
+    pub freq_capacity: u32,
     pub avg: Avg,
     pub removed: Removed,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 248usize];
+    ["Size of Cpu"][::std::mem::size_of::<Cpu>() - 256usize];
     ["Alignment of Cpu"][::std::mem::align_of::<Cpu>() - 8usize];
     ["Offset of field: Cpu::nr_running"][::std::mem::offset_of!(Cpu, nr_running) - 0usize];
     ["Offset of field: Cpu::cfs_nr_running"][::std::mem::offset_of!(Cpu, cfs_nr_running) - 4usize];
@@ -302,11 +303,12 @@ const _: () = {
     ["Offset of field: Cpu::curr"][::std::mem::offset_of!(Cpu, curr) - 116usize];
     ["Offset of field: Cpu::clock_task"][::std::mem::offset_of!(Cpu, clock_task) - 120usize];
     ["Offset of field: Cpu::clock_pelt"][::std::mem::offset_of!(Cpu, clock_pelt) - 128usize];
-    ["Offset of field: Cpu::next_balance"][::std::mem::offset_of!(Cpu, next_balance) - 136usize];
-    ["Offset of field: Cpu::curr_util"][::std::mem::offset_of!(Cpu, curr_util) - 144usize];
-    ["Offset of field: Cpu::pad2"][::std::mem::offset_of!(Cpu, pad2) - 148usize];
-    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 152usize];
-    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 216usize];
+    ["Offset of field: Cpu::lost_idle_time"][::std::mem::offset_of!(Cpu, lost_idle_time) - 136usize];
+    ["Offset of field: Cpu::next_balance"][::std::mem::offset_of!(Cpu, next_balance) - 144usize];
+    ["Offset of field: Cpu::curr_util"][::std::mem::offset_of!(Cpu, curr_util) - 152usize];
+    ["Offset of field: Cpu::freq_capacity"][::std::mem::offset_of!(Cpu, freq_capacity) - 156usize];
+    ["Offset of field: Cpu::avg"][::std::mem::offset_of!(Cpu, avg) - 160usize];
+    ["Offset of field: Cpu::removed"][::std::mem::offset_of!(Cpu, removed) - 224usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -580,7 +582,7 @@ pub struct Sys {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4497736usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4505928usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -598,14 +600,14 @@ const _: () = {
     ["Offset of field: Sys::features"][::std::mem::offset_of!(Sys, features) - 56usize];
     ["Offset of field: Sys::tunable"][::std::mem::offset_of!(Sys, tunable) - 72usize];
     ["Offset of field: Sys::cpu"][::std::mem::offset_of!(Sys, cpu) - 328usize];
-    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 254280usize];
-    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 909640usize];
-    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1040712usize];
-    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1089864usize];
-    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1466696usize];
-    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3891528usize];
-    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3907912usize];
-    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3973448usize];
+    ["Offset of field: Sys::cpu_sd"][::std::mem::offset_of!(Sys, cpu_sd) - 262472usize];
+    ["Offset of field: Sys::smt_mask"][::std::mem::offset_of!(Sys, smt_mask) - 917832usize];
+    ["Offset of field: Sys::llc"][::std::mem::offset_of!(Sys, llc) - 1048904usize];
+    ["Offset of field: Sys::domain"][::std::mem::offset_of!(Sys, domain) - 1098056usize];
+    ["Offset of field: Sys::group"][::std::mem::offset_of!(Sys, group) - 1474888usize];
+    ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3899720usize];
+    ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3916104usize];
+    ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3981640usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;
