@@ -28,7 +28,8 @@ struct cw_lb load_balance[CW_MAX_CPUS];
 struct balance_state {
 	u64 next_rescue; /* when it looks for a starving task, ns of its runqueue's clock */
 	u64 next_kthread; /* the tick from which a kernel thread is to run */
-	u32 kthreads; /* kernel threads may be waiting (crowd.bpf.h) */
+	u32 kthreads; /* kernel threads may be waiting in their own queue (crowd.bpf.h) */
+	u32 kthreads_among_tasks; /* likewise, in the queue of all tasks */
 	s32 looked_at; /* the CPU that it last checked for idling although tasks wait */
 	u32 due; /* balance them */
 	u32 exec; /* ask where its running task is to go, which has executed another program */

@@ -35,17 +35,49 @@ static inline u64 kthread_queue(s32 cpu)
 	return CW_MAX_CPUS + (u64)cpu;
 }
 
-/* Is the task a kernel thread that might wait for longer than its period among the tasks of `cpu`? */
+/* Might a kernel thread wait for longer than its period among the tasks of `cpu`? */
+static inline bool is_crowded(s32 cpu)
+{
+	return cpu_rq(&sys, cpu)->nr_running * base_slice(&sys) > KTHREAD_PERIOD_NS;
+}
+
+/* Is the task such a kernel thread, and to be queued with the others of its kind? */
 static inline bool serves_crowd(const struct task_struct *p, s32 cpu)
 {
-	return p->flags & PF_KTHREAD && p->static_prio <= DEFAULT_PRIO &&
-	       cpu_rq(&sys, cpu)->nr_running * base_slice(&sys) > KTHREAD_PERIOD_NS;
+	if (!(p->flags & PF_KTHREAD) || p->static_prio > DEFAULT_PRIO)
+		return false;
+	if (!is_crowded(cpu))
+		balance_state_of(cpu)->kthreads_among_tasks = 1;
+	return is_crowded(cpu);
 }
 
 static inline void enqueue_kthread(struct task_struct *p, s32 cpu, u64 enq_flags)
 {
 	balance_state_of(cpu)->kthreads = 1;
 	scx_bpf_dsq_insert(p, kthread_queue(cpu), base_slice(&sys), enq_flags);
+}
+
+/* How many tasks at the head of a queue are looked at when a crowd has formed. */
+#define GATHER_MAX 64
+
+/*
+ * A crowd has formed on `cpu`: moves the kernel threads that came before it to their own queue.
+ * They would wait the longest, because new tasks have earlier deadlines and V slows down.
+ */
+static __noinline void gather_kthreads(s32 cpu)
+{
+	struct balance_state *balance = balance_state_of(cpu);
+	struct task_struct *p;
+	u32 asked = unknown(0u);
+
+	balance->kthreads_among_tasks = 0;
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (asked++ == GATHER_MAX)
+			break;
+		if (serves_crowd(p, cpu) &&
+		    scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, kthread_queue(cpu), 0))
+			balance->kthreads = 1;
+	}
 }
 
 /* Would the first kernel thread run before the first of the other tasks by EEVDF, too? */

@@ -467,6 +467,8 @@ void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
+	if (balance->kthreads_among_tasks && is_crowded(cpu))
+		gather_kthreads(cpu);
 	if (has_waiting(cpu) && !(prev && pick_protected(&sys, &q->fair, true)) &&
 	    (pick_kthread(cpu) || rescue_starving(cpu, now) || pick_waiting(cpu, prev)))
 		return;
