@@ -69,7 +69,6 @@ struct cw_task swapper[CW_MAX_CPUS];
 /* The last decision that each CPU made. */
 struct cw_decision decision[CW_MAX_CPUS];
 
-
 #include "stats.bpf.h"
 
 /*
@@ -89,110 +88,11 @@ static inline struct live_task *lookup_task(struct task_struct *p)
 	return bpf_task_storage_get(&tasks, p, 0, 0);
 }
 
-/* Claims an idle CPU for a task that has just been placed there. */
-static inline bool claim_idle_cpu(s32 cpu)
-{
-	struct cw_cpu *rq = cpu_rq(&sys, cpu);
-
-	if (!rq->curr_is_idle || !idle_cpu(&sys, cpu) ||
-	    __sync_lock_test_and_set(&claimed[cpu & CW_CPU_MASK], 1))
-		return false;
-	rq->ttwu_pending = 1;
-	return true;
-}
-
-/* Claims the CPU of a waker that is about to sleep for the task that it wakes, which runs next there. */
-static inline bool claim_waker_cpu(s32 cpu, const struct cw_decision *d)
-{
-	if (d->reason != CW_REASON_SYNC_WAKER ||
-	    __sync_lock_test_and_set(&claimed[cpu & CW_CPU_MASK], 1))
-		return false;
-	cpu_rq(&sys, cpu)->ttwu_pending = 1;
-	return true;
-}
-
-static inline void release_cpu(s32 cpu)
-{
-	claimed[cpu & CW_CPU_MASK] = 0;
-	cpu_rq(&sys, cpu)->ttwu_pending = 0;
-}
-
-/* Makes the task run on the CPU that it is placed on at that CPU's next switch. */
-static inline void insert_local(struct task_struct *p, u64 enq_flags)
-{
-	stats_of(bpf_get_smp_processor_id())->direct++;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, base_slice(&sys), enq_flags);
-}
-
+#include "place.bpf.h"
 #include "balance.bpf.h"
 #include "crowd.bpf.h"
-
-/* The bits of preempt_count() that count interrupts, until about 7.1 and in later kernels (include/linux/preempt.h). */
-#define HARDIRQ_MASK_OLD 0x000f0000
-#define HARDIRQ_MASK_NEW 0x0f000000
-/* Which of them this kernel has; 0 until a tick, which is an interrupt, has shown that. */
-u32 hardirq_mask;
-
-static inline void learn_hardirq_mask(void)
-{
-	u32 count = (u32)get_preempt_count();
-
-	if (count & HARDIRQ_MASK_NEW)
-		hardirq_mask = HARDIRQ_MASK_NEW;
-	else if (count & HARDIRQ_MASK_OLD)
-		hardirq_mask = HARDIRQ_MASK_OLD;
-}
-
-/* Does the current task itself do this, and not an interrupt or a softirq? */
-static inline bool is_in_task(const struct task_struct *current)
-{
-	return !(current->flags & PF_IDLE) &&
-	       !((u32)get_preempt_count() & (hardirq_mask | SOFTIRQ_OFFSET));
-}
-
-/* Asks the policy for a CPU for the task, which last ran on `prev_cpu`. */
-static __noinline s32 place_task(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
-{
-	struct task_struct *current = bpf_get_current_task_btf();
-	s32 this_cpu = bpf_get_smp_processor_id(), cpu;
-	struct cw_decision *d = &decision[this_cpu & CW_CPU_MASK];
-	struct live_task *t = lookup_task(p), *waker;
-	struct cw_wakeup w;
-
-	if (!t)
-		return prev_cpu;
-	/* no waker for an idle CPU's interrupts, nor for tasks of other schedulers */
-	waker = lookup_task(current);
-	/* a waker that exits does not make room */
-	if (current->flags & PF_EXITING)
-		wake_flags &= ~(u64)WF_SYNC;
-	if (cache_aware())
-		task_cache_cpu(&t->host.policy, lookup_process(p));
-	w = (struct cw_wakeup){
-		.p = &t->host.policy,
-		.waker = waker ? &waker->host.policy : &swapper[this_cpu & CW_CPU_MASK],
-		.cpus_ptr = &t->host.allowed,
-		.this_cpu = this_cpu,
-		.prev_cpu = prev_cpu,
-		.task_cpu = t->host.policy.cpu,
-		.wake_flags = (u32)wake_flags,
-		.in_task = is_in_task(current),
-		.random = host_random(this_cpu),
-		.now = scx_bpf_now(),
-	};
-	cpu = select_task_rq_fair(&sys, &w, d);
-	count_decision(d);
-	if (wake_flags & WF_EXEC)
-		return cpu;
-	t->woken_at = w.now;
-	t->by_interrupt = !w.in_task;
-	if (waker && wake_flags & WF_SYNC)
-		note_sync_wakeup(&waker->host.policy, w.now);
-	if (cpumask_test_cpu(cpu, &t->host.allowed) &&
-	    (claim_idle_cpu(cpu) || claim_waker_cpu(cpu, d)))
-		insert_local(p, 0);
-	return cpu;
-}
+#include "pick.bpf.h"
+#include "push.bpf.h"
 
 s32 BPF_STRUCT_OPS(live_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -217,112 +117,6 @@ int BPF_PROG(live_exec, struct task_struct *p)
 	return 0;
 }
 
-/* Moves the running task of `cpu`, which has executed another program, to the CPU that the policy chooses. */
-static inline void sched_exec(s32 cpu, struct task_struct *p)
-{
-	s32 dst = place_task(p, cpu, WF_EXEC);
-
-	if (dst != cpu)
-		__sync_val_compare_and_swap(&balance_state_of(cpu)->push_to, 0, dst + 1);
-}
-
-/*
- * Active balance: if the running task of `cpu` has been asked to move, it leaves the CPU. If
- * the CPU no longer runs a task, nothing moves.
- */
-static inline bool ask_to_leave(s32 cpu, struct task_struct *running)
-{
-	u32 *push_to = &balance_state_of(cpu)->push_to, dst;
-	struct live_task *t;
-
-	if (!*push_to)
-		return false;
-	dst = __sync_lock_test_and_set(push_to, 0);
-	t = running ? lookup_task(running) : NULL;
-	if (!t)
-		return false;
-	t->push_to = dst;
-	running->scx.slice = 0;
-	return true;
-}
-
-/* If the task has been asked to leave `cpu`, moves it to the CPU that asked for it. */
-static inline bool push_away(struct live_task *t, struct task_struct *p, s32 cpu, u64 enq_flags,
-			     u64 now)
-{
-	u32 ask = t->push_to;
-	s32 dst = (s32)(ask & PUSH_CPU) - 1;
-
-	t->push_to = 0;
-	if (dst < 0 || is_migration_disabled(p) || !cpumask_test_cpu(dst, &t->host.allowed) ||
-	    offline[dst & CW_CPU_MASK])
-		return false;
-	if (ask & PUSH_ACTIVE && !may_be_pushed(t, cpu, dst, ask & PUSH_LLC, now))
-		return false;
-	account_move(t, cpu, dst, now);
-	count_pull(bpf_get_smp_processor_id(), false);
-	scx_bpf_dsq_insert_vtime(p, dst, base_slice(&sys), moved_deadline(dst, t->host.policy.weight),
-				 enq_flags);
-	scx_bpf_kick_cpu(dst, SCX_KICK_IDLE);
-	return true;
-}
-
-/* How many tasks at the head of a queue are checked for eligibility. */
-#define PICK_MAX 32
-
-/*
- * Takes `cpu` from its running task. In a kernel of the lazy preemption model, this is
- * done as the fair class does it there: not at once, but when the task leaves the kernel,
- * at the latest at its next tick. Where sched_ext does not offer that, there are two
- * cases. A task that an interrupt woke preempts at once, because most interrupted tasks
- * are about to leave the kernel or are not in it. So does any task if the request of the
- * running task is served, which is rare. Any other task waits for the tick: otherwise
- * tasks would be preempted in their system calls, perhaps while holding a lock, which
- * made hackbench twice as slow.
- */
-static inline void resched_curr_lazy(s32 cpu, bool at_once)
-{
-	/* 0 if the kernel does not have it */
-	u64 lazy = SCX_KICK_PREEMPT_LAZY;
-
-	if (!CONFIG_PREEMPT_LAZY || (!lazy && at_once))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	else if (lazy)
-		scx_bpf_kick_cpu(cpu, lazy);
-	else
-		queue_of(cpu)->resched = 1;
-}
-
-/*
- * The first task that waits for `cpu`; NULL if there is none, and before 7.1, where the kernel
- * could miss it. Most questions end with this task, and need no iterator over the others.
- */
-static inline struct task_struct *first_waiting(s32 cpu)
-{
-	if (!bpf_ksym_exists(scx_bpf_dsq_peek) || LINUX_KERNEL_VERSION < KERNEL_VERSION(7, 1, 0))
-		return NULL;
-	return scx_bpf_dsq_peek(cpu);
-}
-
-/* Is `le`, which is about to wait for `cpu`, due before every eligible task that waits there? */
-static inline bool is_best(const struct live_entity *le, s32 cpu)
-{
-	struct task_struct *p = first_waiting(cpu);
-	u32 asked = unknown(0u);
-
-	if (p && (s64)p->scx.dsq_vtime >= le->se.deadline)
-		return true;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct live_task *t = lookup_task(p);
-
-		if (asked++ == PICK_MAX || !t || (s64)p->scx.dsq_vtime >= le->se.deadline)
-			break;
-		if (may_run(&t->se, cpu))
-			return false;
-	}
-	return true;
-}
-
 /* SCHED_BATCH, include/uapi/linux/sched.h */
 #define POLICY_BATCH 3
 
@@ -336,19 +130,6 @@ static inline void place_task_in_queue(struct live_task *t, const struct task_st
 	else if (p->policy == POLICY_BATCH)
 		flags = CW_SE_BATCH;
 	place_entity(&t->se, cpu, t->host.policy.weight, flags, t->ran_on < 0);
-}
-
-/* Is the task, which has just been queued on `cpu`, to run in place of the running one? */
-static inline bool wakeup_preempt(struct live_task *t, s32 cpu, u64 now)
-{
-	enum live_preempt preempt = check_preempt(&t->se, cpu, t->ran_on < 0 ? WF_FORK : 0, now);
-
-	/* if another task is to run before this one, this one waits for the tick, unless an interrupt woke it */
-	if (preempt == LIVE_PREEMPT_IF_BEST && (t->by_interrupt || is_best(&t->se, cpu)))
-		preempt = LIVE_PREEMPT_YES;
-	if (preempt != LIVE_PREEMPT_YES)
-		preempt_refused(cpu);
-	return preempt == LIVE_PREEMPT_YES;
 }
 
 void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
@@ -391,53 +172,6 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 		s->preempted++;
 		resched_curr_lazy(cpu, over || t->by_interrupt);
 	}
-}
-
-/*
- * Looks for the task that is to run next among those that wait for `cpu`, in the order of their
- * deadlines. Not inline: verifiers until 7.0 count its iterator for everything that
- * live_dispatch() calls, which would then be too much.
- */
-static __noinline bool pick_among(s32 cpu, bool curr_eligible)
-{
-	const struct cw_fair_rq *rq = fair_rq(cpu);
-	struct task_struct *p;
-	u32 asked = unknown(0u);
-
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct live_task *t = lookup_task(p);
-
-		if (asked++ == PICK_MAX)
-			break;
-		if (!t || !may_run_here(p, cpu) || !may_run(&t->se, cpu))
-			continue;
-		if (curr_eligible && entity_before(rq->curr.deadline, (s64)p->scx.dsq_vtime))
-			return false;
-		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
-			return true;
-	}
-	/* while other CPUs take tasks off, the sums do not match the tasks for a moment: the first task will do */
-	return !curr_eligible && scx_bpf_dsq_move_to_local(cpu, 0);
-}
-
-/*
- * Moves the task that is to run next from the tasks that wait for `cpu` to its local queue.
- * Returns false if `prev` continues.
- */
-static inline bool pick_waiting(s32 cpu, struct task_struct *prev)
-{
-	const struct cw_fair_rq *rq = fair_rq(cpu);
-	bool curr_eligible = prev && entity_eligible(rq, &rq->curr);
-	struct task_struct *p = first_waiting(cpu);
-	struct live_task *t = p ? lookup_task(p) : NULL;
-
-	if (t && may_run_here(p, cpu) && may_run(&t->se, cpu)) {
-		if (curr_eligible && entity_before(rq->curr.deadline, (s64)p->scx.dsq_vtime))
-			return false;
-		if (scx_bpf_dsq_move_to_local(cpu, 0))
-			return true;
-	}
-	return pick_among(cpu, curr_eligible);
 }
 
 void BPF_STRUCT_OPS(live_dispatch, s32 cpu, struct task_struct *prev)
