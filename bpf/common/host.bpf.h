@@ -106,7 +106,7 @@ static inline void host_scale_freq(s32 cpu)
 {
 	const unsigned long *scale;
 
-	if (!bpf_ksym_exists(arch_freq_scale))
+	if (!&arch_freq_scale)
 		return;
 	scale = bpf_per_cpu_ptr(&arch_freq_scale, cpu);
 	if (scale)
