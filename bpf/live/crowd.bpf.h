@@ -41,14 +41,10 @@ static inline bool is_crowded(s32 cpu)
 	return cpu_rq(&sys, cpu)->nr_running * base_slice(&sys) > KTHREAD_PERIOD_NS;
 }
 
-/* Is the task such a kernel thread, and to be queued with the others of its kind? */
-static inline bool serves_crowd(const struct task_struct *p, s32 cpu)
+/* Is the task such a kernel thread? */
+static inline bool gets_turns(const struct task_struct *p)
 {
-	if (!(p->flags & PF_KTHREAD) || p->static_prio > DEFAULT_PRIO)
-		return false;
-	if (!is_crowded(cpu))
-		balance_state_of(cpu)->kthreads_among_tasks = 1;
-	return is_crowded(cpu);
+	return p->flags & PF_KTHREAD && p->static_prio <= DEFAULT_PRIO;
 }
 
 static inline void enqueue_kthread(struct task_struct *p, s32 cpu, u64 enq_flags)
@@ -74,7 +70,7 @@ static __noinline void gather_kthreads(s32 cpu)
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		if (asked++ == GATHER_MAX)
 			break;
-		if (serves_crowd(p, cpu) &&
+		if (gets_turns(p) &&
 		    scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, kthread_queue(cpu), 0))
 			balance->kthreads = 1;
 	}

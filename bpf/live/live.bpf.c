@@ -163,10 +163,12 @@ void BPF_STRUCT_OPS(live_enqueue, struct task_struct *p, u64 enq_flags)
 		place_task_in_queue(t, p, cpu);
 	limit_wait(&t->se.se, cpu);
 	queue_join(&t->se, cpu);
-	if (serves_crowd(p, cpu))
+	if (gets_turns(p) && is_crowded(cpu)) {
 		enqueue_kthread(p, cpu, enq_flags);
-	else
+	} else {
+		balance_state_of(cpu)->kthreads_among_tasks |= gets_turns(p);
 		scx_bpf_dsq_insert_vtime(p, cpu, t->se.se.slice, (u64)t->se.se.deadline, enq_flags);
+	}
 	s->enqueued++;
 	if (wakeup_preempt(t, cpu, now) || over) {
 		s->preempted++;
