@@ -210,10 +210,21 @@ pub(crate) fn policy(profile: Option<&str>, machine: &str) -> Result<Default> {
     match profile {
         Some(name) => {
             let profile = Profile::named(name).map_err(|what| anyhow::anyhow!("--profile: {what}"))?;
-            Ok(Default { policy: Policy::new(profile), notes: Vec::new() })
+            Ok(Default {
+                policy: Policy::new(profile),
+                notes: left_out(profile, machine).into_iter().collect(),
+            })
         }
         None => Ok(default_policy(machine)),
     }
+}
+
+/// What the machine's kernel runs with and its profile, if that is named, leaves out.
+fn left_out(profile: Profile, machine: &str) -> Option<String> {
+    let kernel = default_policy(machine).policy;
+    let more = kernel.deviations();
+    (kernel.profile.name() == profile.name() && !more.is_empty())
+        .then(|| format!("--profile leaves out what the machine's kernel runs with: {}", more.join(", ")))
 }
 
 /// The simulated machine with its policy, and the workload, that the command line names.

@@ -98,6 +98,9 @@ fn a_machine_file_knows_its_kernel() {
     let machine = file("kernel = \"6.18.44\"\npreemption = \"none\"");
     assert!(is_on(&run(&["--machine", &machine, "--profile", "6.18"]), "PREEMPT_LAZY"));
     assert!(is_on(&run(&["--machine", &machine, "--sched-feat", "PREEMPT_LAZY"]), "PREEMPT_LAZY"));
+    let same = run(&["--machine", &machine, "--profile", "6.18.44"]);
+    let left_out = "--profile leaves out what the machine's kernel runs with: NO_PREEMPT_LAZY";
+    assert_eq!((is_on(&same, "PREEMPT_LAZY"), &same["notes"]), (true, &serde_json::json!([left_out])));
 
     // the command that a comparison names makes the same runs
     let compare = |command: &[&str]| -> Value {
