@@ -17,8 +17,9 @@ pub const CHANNEL_LINES: u64 = 3;
 
 /// Cache lines of a queued message that its receiver reads or writes, and that its sender writes, beside its data:
 /// struct sk_buff, struct skb_shared_info and the allocator's (include/linux/skbuff.h). Measured: processes on two CPUs
-/// that take turns of 100 messages, less turns on one CPU, with the lines in flight of a pipe's data; Linux 6.18 guest
-/// on Sapphire Rapids: 357 ns more for a read, 196 ns for a write, where a line took 37 ns.
+/// that take turns of 100 messages, less turns on one CPU and what a pipe's data takes. A read takes 280 ns longer on
+/// Sapphire Rapids, where a line takes 37 ns, and 220 to 280 on Zen 4 (33 ns); a write 130 and 140 to 260 ns
+/// (docs/results/pinned.md).
 const SOCKET_READ_LINES: u64 = 8;
 const SOCKET_WRITE_LINES: u64 = 4;
 
@@ -158,25 +159,28 @@ impl Simulation<'_> {
         };
         let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let data_lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
-        let (other, lines) = if read {
+        let other = if read {
             ch.reader_cpu = cpu as u32;
-            (ch.writer_cpu, data_lines + if ch.is_pipe() { 0 } else { SOCKET_READ_LINES })
+            ch.writer_cpu as usize
         } else {
             ch.writer_cpu = cpu as u32;
-            (ch.reader_cpu, data_lines + if ch.is_pipe() { 0 } else { SOCKET_WRITE_LINES })
+            ch.reader_cpu as usize
         };
-        let cold = match ch.is_pipe() {
-            true => 0,
-            false if read => COLD_READ_LINES,
-            false => COLD_WRITE_LINES,
+        let (buffer_lines, cold) = match ch.is_pipe() {
+            true => (0, 0),
+            false if read => (SOCKET_READ_LINES, COLD_READ_LINES),
+            false => (SOCKET_WRITE_LINES, COLD_WRITE_LINES),
         };
         let owner = ch.lock.owner();
         let got = ch.lock.acquire(&self.distances, cpu, m, 1);
         // with the lock's line comes the turn, then the others together
         let others = self.distances.fetch(owner, cpu, CHANNEL_LINES - 1)
-            + self.distances.stream(other as usize, cpu, lines);
-        let lines_ns =
-            got.lines_with(others, &self.distances) + self.caches.fallen_out(cold, self.queued_bytes);
+            + self.distances.stream(other, cpu, data_lines);
+        // each of a buffer's lines says where the next one is
+        let buffer_ns = buffer_lines * self.distances.ahead(self.distances.transfer(other, cpu));
+        let lines_ns = got.lines_with(others, &self.distances)
+            + buffer_ns
+            + self.caches.fallen_out(cold, self.queued_bytes);
         let op_ns = op_ns + copy_ns + if read { read_ns } else { 0 };
         let locked = if ch.is_pipe() { op_ns } else { SOCKET_LOCKED_NS };
         let stall = got.waited + lines_ns;

@@ -5,7 +5,7 @@ mod support;
 use coreward_engine::Leaving;
 use coreward_machine::IdleState;
 use coreward_metrics::Metric;
-use coreward_workload::{Op, ProgramBuilder, Workload};
+use coreward_workload::{ChannelKind, Op, ProgramBuilder, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{
     MS, Run, Setup, hackbench, ping_pong, processes, program, restless, run, single, sleep, spawn, spinners,
@@ -166,6 +166,22 @@ fn a_long_queue_of_messages_on_sockets_comes_from_the_llc() {
     assert!(all > 800 * 20 * 100 && all <= 800 * 24 * 100, "{all} ns");
     assert!(some > 0 && some < all / 4, "{some} of {all} ns");
     assert_eq!(extra(1 << 10, "--pipe"), 0);
+}
+
+#[test]
+fn a_sockets_buffers_come_line_by_line() {
+    let time = |kind, lookahead_ns| {
+        let mut s = Setup::free("2c", ping_pong(100, 10_000)).cost("transfer_llc_ns", 1000);
+        s.workload.channels.iter_mut().for_each(|channel| channel.kind = kind);
+        // all lines of the data together
+        s.cost("stream_pct", 10_000).cost("lookahead_ns", lookahead_ns).run().runtime_ns()
+    };
+    for lookahead_ns in [0, 400, 1000] {
+        let extra = time(ChannelKind::UnixStream, lookahead_ns) - time(ChannelKind::Pipe, lookahead_ns);
+        // 200 messages, each of which is written with 4 lines and read with 8; a few are there already
+        let all = 200 * (4 + 8) * (1000 - lookahead_ns);
+        assert!(extra >= all * 4 / 5 && extra <= all, "{extra} of {all} ns");
+    }
 }
 
 fn idle_state(exit_ns: u64, polling: bool) -> IdleState {
