@@ -5,6 +5,7 @@
 //! handed to them with the work.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -92,13 +93,18 @@ pub(crate) fn go_on() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a line to standard error. One that is full or closed ends no command.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Remarks on a result: what was assumed, or is not as it was asked for.
 pub(crate) fn remark(what: &str) {
     let what = message(what);
     CALLER.with_borrow_mut(|caller| match caller {
         Some(program) => program.remarks.push(what),
         None if is_quiet() => {}
-        None => eprintln!("coreward: note: {what}"),
+        None => tell(&format!("coreward: note: {what}")),
     });
 }
 
@@ -119,6 +125,6 @@ pub(crate) fn row(row: &Row<'_>) {
 /// Tells a person how far the work is.
 pub(crate) fn progress(what: &str) {
     if !is_program() && !is_quiet() {
-        eprintln!("coreward: {}", message(what));
+        tell(&format!("coreward: {}", message(what)));
     }
 }

@@ -56,6 +56,9 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         reports.push((comparisons, ablations));
     }
     tables.finish()?;
+    if let Some(metric) = args.headline.iter().find(|metric| !is_measured(**metric, &reports)) {
+        bail!("--headline: no run has {}, which is not measured in such a workload", metric.name());
+    }
     let mut unmet = Vec::new();
     for (comparisons, _) in &reports {
         unmet.extend(args.check.then(|| broken(comparisons)).into_iter().flatten());
@@ -120,6 +123,14 @@ fn rows(prepared: &Prepared, comparisons: &[Comparison], tables: &mut Tables) ->
         }
     }
     Ok(())
+}
+
+/// Does any case have the metric?
+fn is_measured(metric: Metric, reports: &[(Vec<Comparison>, Vec<Ablated>)]) -> bool {
+    reports.iter().flat_map(|(comparisons, _)| comparisons).any(|comparison| {
+        let variants = comparison.variants.iter().map(|variant| &variant.side);
+        variants.chain([&comparison.baseline]).any(|side| side.values.contains_key(&metric))
+    })
 }
 
 /// The invariants that runs of an experiment broke, with its name and the case.

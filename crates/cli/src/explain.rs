@@ -21,6 +21,9 @@ pub(crate) fn run(args: &cli::Explain, out: &mut dyn Write) -> Result<()> {
     let code = host.policy.code;
     let mut first = First { args, decisions: Vec::new() };
     host.run(&workload, args.simulated.seed, &mut first)?;
+    if first.decisions.is_empty() {
+        bail!("no decision of this run is about {}", first.wanted());
+    }
     if args.json {
         return output::json(out, &first.decisions.iter().map(|d| as_json(code, d)).collect::<Vec<_>>());
     }
@@ -37,6 +40,14 @@ struct First<'a> {
 }
 
 impl First<'_> {
+    /// What the user asked for, in words.
+    fn wanted(&self) -> String {
+        let task = self.args.pid.map(|pid| format!("task {pid} (--pid)"));
+        let cpu = self.args.cpu.map(|cpu| format!("CPU {cpu} (--cpu)"));
+        let words: Vec<_> = task.into_iter().chain(cpu).collect();
+        if words.is_empty() { "any task".into() } else { words.join(" on ") }
+    }
+
     fn wants(&self, d: &Decision) -> bool {
         let of_task = self.args.pid.is_none_or(|pid| d.pid == pid);
         let at_cpu = self.args.cpu.is_none_or(|cpu| [d.this_cpu, d.prev_cpu, d.cpu].contains(&(cpu as i32)));

@@ -68,7 +68,7 @@ fn table(profile: Profile, rows: &[Row], out: &mut dyn Write) -> Result<()> {
     };
     line(["name", profile.name(), "default", "unit", "seed", "meaning"])?;
     rows.iter().try_for_each(|r| line([r.name, &r.value, &r.default, r.unit, r.seed, r.help]))?;
-    Ok(writeln!(out, "\n{}", evidence(profile))?)
+    Ok(writeln!(out, "\nprofiles: {}\n{}", Profile::ALL.join(", "), evidence(profile))?)
 }
 
 /// With which kernel the profile was compared, or what sets it apart from the nearest profile that was.

@@ -12,6 +12,7 @@ use rayon::ThreadPool;
 use serde_json::json;
 
 use crate::address;
+use crate::caller;
 use crate::cli;
 use crate::effort::Effort;
 use crate::experiment::Experiment;
@@ -113,7 +114,7 @@ fn run_one(
     }
     let ran = Ran::new(&comparisons, prepared.ablate(&comparisons, pool)?);
     state.keep(key, &ran)?;
-    eprintln!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64());
+    caller::tell(&format!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64()));
     Ok((family, ran))
 }
 

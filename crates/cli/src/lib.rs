@@ -67,7 +67,7 @@ use coreward_input::Printer;
 
 pub use call::{Answer, Files, call, draw};
 use cli::{Cli, Command};
-use output::Named;
+use output::{Named, UntilClosed};
 pub use progress::Told;
 
 /// Exit status of every failure, as for a wrong command line.
@@ -78,7 +78,7 @@ const UNMET: u8 = 1;
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
-    let mut out = Printer::new(Named::new("to standard output", io::stdout().lock()));
+    let mut out = Printer::new(Named::new("to standard output", UntilClosed::new(io::stdout().lock())));
     match parse(env::args_os().collect()).and_then(|command| carry_out(command, &mut out)) {
         Err(error) if is_help(&error) => {
             // a failure of this cannot be reported any more
@@ -86,8 +86,8 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) if error.is::<unmet::Unmet>() => fail(UNMET, &message(&error)),
-        Err(error) if !is_broken_pipe(&error) => fail(FAILURE, &message(&error)),
-        _ => ExitCode::SUCCESS,
+        Err(error) => fail(FAILURE, &message(&error)),
+        Ok(()) => ExitCode::SUCCESS,
     }
 }
 
@@ -134,11 +134,6 @@ fn dispatch(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-/// The reader of the output has closed it (`coreward features | head`).
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-}
-
 /// Help, which goes to standard output.
 fn is_help(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref().map(clap::Error::kind);
@@ -146,7 +141,7 @@ fn is_help(error: &anyhow::Error) -> bool {
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    eprintln!("coreward: {message}");
+    caller::tell(&format!("coreward: {message}"));
     ExitCode::from(status)
 }
 

@@ -182,6 +182,12 @@ impl Prepared {
             false => Vec::new(),
         };
         let command = command(&experiment, overrides);
+        if let Some(metric) = (1..overrides.headline.len()).find_map(|i| {
+            let metric = overrides.headline[i];
+            overrides.headline[..i].contains(&metric).then_some(metric)
+        }) {
+            bail!("--headline: {} is there twice", metric.name());
+        }
         if !overrides.headline.is_empty() {
             experiment.headline = overrides.headline.to_vec();
         }
@@ -199,7 +205,9 @@ impl Prepared {
     /// The files and directories that the machine and the workloads were read from.
     pub(crate) fn inputs(&self) -> Vec<PathBuf> {
         let Experiment { machine, cases, .. } = &self.experiment;
-        setup::inputs(&machine.text, cases.iter().map(|case| case.workload.text.as_str()))
+        let mut inputs = setup::inputs(&machine.text, cases.iter().map(|case| case.workload.text.as_str()));
+        inputs.extend(self.experiment.sides().filter_map(|side| Some(side.policy.directory()?.into())));
+        inputs
     }
 
     /// Runs all sides with as many seeds as it takes, and compares them, case by case.

@@ -1,13 +1,16 @@
 //! `coreward record`: starts the recorder, which is a separate program because it needs libbpf.
 
+use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use coreward_workload::recorded;
+use signal_hook::consts::SIGINT;
 
-use crate::{cli, import, sibling};
+use crate::{assumed, cli, import, sibling};
 
 /// Becomes the recorder, whose exit status is that of the command; or runs it, and imports what it recorded.
 pub(crate) fn run(args: &cli::Record, out: &mut dyn Write) -> Result<()> {
@@ -49,28 +52,46 @@ fn recorder(args: &cli::Record, output: &Path) -> Result<std::process::Command> 
     Ok(command)
 }
 
+/// Gives the recording a name beside the output, which no file has.
+fn keep(recording: &Path, output: &Path) -> Result<PathBuf> {
+    let name = |number: usize| output.with_extension(format!("{number}.cwr"));
+    let free = (1..).map(name).find(|name| !name.exists()).expect("there are numbers enough");
+    fs::rename(recording, &free).with_context(|| format!("cannot write {}", free.display()))?;
+    Ok(free)
+}
+
 /// The recording is written beside the workload, where there has to be room anyway.
 fn record_and_import(args: &cli::Record, output: &Path, out: &mut dyn Write) -> Result<()> {
     let beside = match output.parent() {
         Some(parent) if parent != Path::new("") => parent.to_owned(),
         _ => PathBuf::from("."),
     };
+    if let Some(machine) = &args.machine {
+        // before anything is recorded
+        assumed::machine(machine, false).context("--machine")?;
+    }
     let directory = tempfile::Builder::new().prefix(".coreward-").tempdir_in(&beside);
     let directory = directory.with_context(|| output.display().to_string())?;
     let recording = directory.path().join("workload.cwr");
+    // Ctrl-C ends the recorder, whose recording is then imported
+    signal_hook::flag::register(SIGINT, Arc::default()).context("cannot handle Ctrl-C")?;
     let status = recorder(args, &recording)?.status().context("cannot run coreward-record")?;
     if !recording.exists() {
         bail!("nothing was recorded");
     }
-    import::run(
+    let imported = import::run(
         &cli::Import {
-            file: recording,
+            file: recording.clone(),
             output: Some(output.to_owned()),
             machine: args.machine.clone(),
             ..cli::Import::default()
         },
         out,
-    )?;
+    );
+    if let Err(error) = imported {
+        let kept = keep(&recording, output)?;
+        return Err(error.context(format!("the recording is in {}, but cannot be imported", kept.display())));
+    }
     if !status.success() {
         out.flush()?;
         drop(directory);

@@ -27,8 +27,11 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let (mut host, workload) = setup::from_args(&args.simulated)?;
     host.interval_ns = args.intervals;
     host.skip_steady_pct = args.skip_steady;
-    let mut outputs =
-        Outputs::new(setup::inputs(&args.simulated.machine, [args.simulated.workload.as_str()]));
+    let mut outputs = Outputs::new(
+        setup::inputs(&args.simulated.machine, [args.simulated.workload.as_str()])
+            .into_iter()
+            .chain(args.simulated.policy.clone()),
+    );
     let mut open =
         |option, file: &Option<PathBuf>| file.as_deref().map(|file| outputs.create(option, file)).transpose();
     let schedstat = open("--schedstat", &args.schedstat)?;

@@ -136,9 +136,11 @@ fn read<T: DeserializeOwned>(
     if file.metadata().with_context(cannot)?.len() > MAX_BYTES {
         bail!("{}: it is larger than {} MiB", cannot(), MAX_BYTES >> 20);
     }
-    let mut text = String::new();
-    file.read_to_string(&mut text).with_context(cannot)?;
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).with_context(cannot)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    // the last line may have been cut within a character
+    let text = String::from_utf8_lossy(&bytes);
     let (head, mut lines) = (head(command), text[..whole].lines());
     match lines.next() {
         Some(first) if first == head => {}
@@ -170,15 +172,16 @@ mod tests {
         let error = open(&path).err().unwrap().to_string();
         assert!(error.ends_with("is in use by another coreward matrix"), "{error}");
         state.keep("a", &1).unwrap();
-        state.keep("b", &2).unwrap();
+        state.keep("b\u{e9}", &2).unwrap();
         drop(state);
-        let text = fs::read_to_string(&path).unwrap();
+        let text = fs::read(&path).unwrap();
         // killed at any byte: what was finished by then is there, and the file can be continued
         for end in 0..=text.len() {
             fs::write(&path, &text[..end]).unwrap();
             let state = open(&path).unwrap();
-            let lines = text[..end].matches('\n').count();
-            assert_eq!((state.get("a").is_some(), state.get("b").is_some()), (lines > 1, lines > 2), "{end}");
+            let lines = text[..end].iter().filter(|byte| **byte == b'\n').count();
+            let kept = (state.get("a").is_some(), state.get("b\u{e9}").is_some());
+            assert_eq!(kept, (lines > 1, lines > 2), "{end}");
             state.keep("c", &3).unwrap();
             drop(state);
             assert_eq!(open(&path).unwrap().get("c"), Some(&3), "{end}");

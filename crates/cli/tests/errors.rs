@@ -134,6 +134,10 @@ fn numbers() {
         &["explain", RUN[1], "--machine", RUN[3], "--cpu", "2"],
         "--cpu is 2, allowed are 0 to 1 on 1n1l2c1t",
     );
+    refused(
+        &["explain", RUN[1], "--machine", RUN[3], "--pid", "99999"],
+        "no decision of this run is about task 99999 (--pid)",
+    );
 }
 
 #[test]

@@ -224,10 +224,12 @@ fn a_target_that_cannot_be_written_is_refused_at_once() {
     let run = ["run", "hackbench -g 100 -l 100000000", "--machine", "1n2l2c1t"];
     let inside = dir.join("no/t.pftrace").to_str().unwrap().to_owned();
     let directory = dir.to_str().unwrap();
+    let new = format!("{directory}/new/");
     for (target, reason) in [
         (inside.as_str(), "No such file or directory (os error 2)"),
         (directory, "it is a directory"),
         ("/", "it is a directory"),
+        (new.as_str(), "it is not a file name"),
     ] {
         let ran = coreward(&[&run[..], &["--trace", target]].concat());
         assert_eq!(ran.stderr, format!("coreward: --trace: cannot write {target}: {reason}\n"));

@@ -5,7 +5,10 @@ use coreward_policy::Code;
 
 use crate::counters::Counters;
 use crate::queue::NEVER;
-use crate::sim::{START_NS, Simulation};
+use crate::sim::{START_NS, SimError, Simulation};
+
+/// How many intervals a run may have: their metrics take some 7 KB each.
+const MOST: usize = 100_000;
 
 /// A span of the measured part, and what was measured in it.
 #[derive(Clone, Debug)]
@@ -74,11 +77,18 @@ impl Simulation<'_> {
     }
 
     /// Ends the intervals that end by `now`, the time of the next event.
-    pub(crate) fn end_intervals(&mut self, now: u64) {
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn end_intervals(&mut self, now: u64) -> Result<(), SimError> {
         while self.intervals.ends_at <= now && self.measured.is_none() {
+            if self.intervals.list.len() >= MOST {
+                return Err(SimError::Intervals { most: MOST });
+            }
             self.now = self.intervals.ends_at;
             self.end_interval();
         }
+        Ok(())
     }
 
     /// Ends the current interval here, whatever its length. What was counted in it moves to the sum.

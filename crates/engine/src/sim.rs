@@ -99,6 +99,12 @@ pub enum SimError {
         /// The limit.
         limit_ns: u64,
     },
+    /// The run has more intervals than are kept.
+    #[error("the run has more than {most} intervals: longer ones are needed")]
+    Intervals {
+        /// How many are kept.
+        most: usize,
+    },
     /// It was told to end early; see [`Simulation::with_interrupt`].
     #[error("the run was interrupted")]
     Interrupted,
@@ -385,7 +391,7 @@ impl<'a> Simulation<'a> {
             time = self.changes.next_at;
         }
         if time >= self.intervals.ends_at() {
-            self.end_intervals(time);
+            self.end_intervals(time)?;
         }
         if time >= self.skip.next_at {
             self.observe(time);

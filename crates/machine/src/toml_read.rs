@@ -393,7 +393,12 @@ impl Reader<'_> {
                     as u32;
         }
         if let Some(figure) = &file.kernel {
-            machine.kernel = Some(self.text("kernel", figure)?.to_owned());
+            let text = self.text("kernel", figure)?;
+            if !text.starts_with(|c: char| c.is_ascii_digit()) {
+                let wrong = format!("kernel is `{text}`, allowed is a release as `uname -r` prints it");
+                return Err(self.wrong(figure, wrong));
+            }
+            machine.kernel = Some(text.to_owned());
         }
         if let Some(figure) = &file.preemption {
             machine.preemption = Some(self.choice("preemption", figure, &Preemption::ALL)?);

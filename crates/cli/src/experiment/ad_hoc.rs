@@ -1,5 +1,7 @@
 //! A comparison that the command line describes, instead of a file.
 
+use std::collections::HashSet;
+
 use coreward_engine::Settings;
 use coreward_input::did_you_mean;
 use coreward_machine::Costs;
@@ -45,6 +47,9 @@ impl Experiment {
         for changes in options.with {
             if variants.iter().chain([&baseline]).any(|side| side.label == *changes) {
                 return Err(refused("--with")(format!("`{changes}` is a side already")));
+            }
+            if changes.trim().is_empty() {
+                return Err(refused("--with")("it is empty".into()));
             }
             let (own_seed, rest) = seed_among(changes).map_err(refused("--with"))?;
             let policy = match rest.is_empty() {
@@ -113,13 +118,20 @@ fn seed_among(changes: &str) -> Result<(Option<u64>, String), String> {
 /// A name is unknown, or a value out of its range.
 pub(crate) fn changed(policy: &Policy, changes: &str) -> Result<Policy, String> {
     let mut policy = policy.clone();
+    let mut changed = HashSet::new();
     for change in changes.split(',').map(str::trim) {
         let code = policy.code;
+        if !changed.insert(subject(change)) {
+            return Err(format!("`{change}`: {} is changed twice", subject(change)));
+        }
         if let Some(directory) = change.strip_prefix("policy=") {
             policy.set_directory(directory.as_ref())?;
         } else if change.contains('=') {
             let name = change.split('=').next().unwrap_or_default().trim();
             let is_tunable = code.tunables().iter().any(|tunable| tunable.name == name);
+            if code.features().iter().any(|feature| feature.name == name) {
+                return Err(format!("`{change}`: {name} is a feature, allowed are {name} and NO_{name}"));
+            }
             if !is_tunable && Costs::field(name).is_none() {
                 let tunables = code.tunables().iter().map(|tunable| tunable.name);
                 let costs = Costs::FIELDS.iter().map(|field| field.name);
@@ -134,13 +146,27 @@ pub(crate) fn changed(policy: &Policy, changes: &str) -> Result<Policy, String> 
                 true => policy.changes.set(code, &name, value)?,
                 false => policy.cost(&name, value)?,
             }
-        } else if change.starts_with("linux-") {
+        } else if is_profile(change) {
             policy.profile = Profile::named(change)?;
         } else {
             policy.changes.sched_feat(code, change)?;
         }
     }
     Ok(policy)
+}
+
+/// What a change is about: a profile, a tunable, a cost or a feature.
+fn subject(change: &str) -> &str {
+    match change.split_once('=') {
+        Some((name, _)) => name.trim(),
+        None if is_profile(change) => "the profile",
+        None => change.strip_prefix("NO_").unwrap_or(change),
+    }
+}
+
+/// Does it look like a profile, `linux-6.12` or `6.12`?
+fn is_profile(change: &str) -> bool {
+    change.starts_with("linux-") || change.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -195,6 +221,15 @@ mod tests {
                 "--with: unknown tunable or cost `base_slice`, did you mean `base_slice_ns`? `coreward features` lists all \
                  tunables, `coreward topology 1c --toml` all costs",
             ),
+            (&[""], "--with: it is empty"),
+            (&["TTWU_QUEUE,NO_TTWU_QUEUE"], "--with: `NO_TTWU_QUEUE`: TTWU_QUEUE is changed twice"),
+            (&["nr_migrate=1,nr_migrate=2"], "--with: `nr_migrate=2`: nr_migrate is changed twice"),
+            (&["linux-6.6,7.3"], "--with: `7.3`: the profile is changed twice"),
+            (
+                &["SIS_UTIL=0"],
+                "--with: `SIS_UTIL=0`: SIS_UTIL is a feature, allowed are SIS_UTIL and NO_SIS_UTIL",
+            ),
+            (&["7.33"], "--with: unknown profile `7.33`, allowed are linux-4.8"),
             (&["zzz=2"], "--with: unknown tunable or cost `zzz`, `coreward features` lists all tunables"),
             (
                 &["base_slice_ns=2x"],

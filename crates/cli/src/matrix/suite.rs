@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use coreward_input::{did_you_mean, toml_refusal};
 use coreward_metrics::fidelity::benchmark;
 use coreward_metrics::{Better, Metric};
-use coreward_workload::{Scale, Workload, rt_app};
+use coreward_workload::{Scale, Workload, recorded, rt_app};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -79,7 +79,8 @@ pub(crate) fn rows(file: Option<&Path>, chosen: &[String]) -> Result<Vec<Row>> {
     }
     let mut rows: Vec<Row> = Vec::new();
     for name in chosen {
-        let found: Vec<Row> = match name.contains(char::is_whitespace) {
+        let is_command_line = name.contains(char::is_whitespace) || recorded::Form::of(name).is_some();
+        let found: Vec<Row> = match is_command_line {
             true => vec![Row::of_command_line(name, rows.len())],
             false => {
                 all.iter().filter(|row| row.name == *name || row.benchmark() == *name).cloned().collect()

@@ -2,6 +2,7 @@
 //! to directly.
 
 mod leftovers;
+mod until_closed;
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
@@ -16,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use rustix::io::Errno;
 
 use leftovers::TemporaryName;
+pub(crate) use until_closed::UntilClosed;
 
 /// Where Linux shows a process its open files.
 const OWN_FILES: &str = "/proc/self/fd";
@@ -76,6 +78,7 @@ impl Place {
         };
         match &existing {
             Some(found) if found.is_dir() => bail!("it is a directory"),
+            None if target.as_os_str().as_encoded_bytes().ends_with(b"/") => bail!("it is not a file name"),
             Some(found) if !found.is_file() || standard(found)?.is_some() => return Ok(None),
             _ => {}
         }
@@ -105,7 +108,10 @@ impl Place {
 
     /// Whether it is this input, or lies within it.
     fn is_in(&self, input: &Path) -> bool {
-        let Ok(found) = fs::metadata(input) else { return false };
+        let Ok(found) = fs::metadata(input) else {
+            // it may be written first, like the file of `--state`
+            return Place::of(input).is_ok_and(|input| input.is_some_and(|input| input.path == self.path));
+        };
         match &self.existing {
             Some(own) if is_same(own, &found) => true,
             _ => found.is_dir() && fs::canonicalize(input).is_ok_and(|input| self.path.starts_with(input)),

@@ -39,8 +39,8 @@ pub(super) fn render(report: &Report, all: bool) -> String {
     }
     _ = writeln!(
         out,
-        "\nSettings, the best first: those without a cell worse beyond noise, by the mean change of the first metric in %.\n\
-         + is better. Beyond noise has p < {}, corrected for {} figures by Benjamini and Hochberg.\n",
+        "\nSettings: first those without a cell worse beyond noise, then the others, each by the mean change of the first\n\
+         metric in %. + is better. Beyond noise has p < {}, corrected for {} figures by Benjamini and Hochberg.\n",
         summary.alpha, summary.tests
     );
     _ = writeln!(out, "{:>8} {:>8} {:>7} {:>6}  setting", "mean", "worst", "better", "worse");

@@ -263,8 +263,11 @@ impl Task {
         // a phase without CPUs of its own has those of the task, if other phases may have changed them
         let pinned = self.phases.iter().any(|phase| phase.cpus.is_some());
         let cpus = |phase: &Phase| phase.cpus.or(self.cpus).filter(|_| pinned);
+        let idles = self.phases.iter().all(|phase| phase.times == Some(0));
         b.op(Op::Origin)
             .at_most_until_stopped(times, |b| {
+                // a repetition takes time, even if no phase does anything
+                let b = if idles { b.op(Op::Run { ns: BOOKKEEPING_NS }) } else { b };
                 self.phases.iter().fold(b, |b, phase| {
                     let b = match cpus(phase) {
                         Some(set) => b.op(Op::SetAffinity { set: Some(set) }),
