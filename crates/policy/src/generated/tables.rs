@@ -687,7 +687,7 @@ pub enum Tunable {
     spare_capacity_threshold,
     /// a task that last ran less than this ago is cache hot; also the least cost that a CPU expects of newidle balance (sched/migration_cost_ns)
     migration_cost_ns,
-    /// EEVDF: size of a request, before scaling by 1 + log2(min(CPUs, 8)); 750000 until 6.17 and 6.12.y (sched/base_slice_ns)
+    /// EEVDF: size of a request, before scaling by 1 + log2(min(CPUs, 8)); 750000 before 6.15, except in late 6.12.y (sched/base_slice_ns)
     base_slice_ns,
     /// CFS: time in which each of up to latency_ns / min_granularity_ns tasks runs once, before the scaling of base_slice_ns (sched/latency_ns)
     latency_ns,
@@ -747,7 +747,7 @@ pub const TUNABLES: &[TunableInfo] = &[
         min: 100000,
         max: 100000000,
         unit: "ns",
-        help: "EEVDF: size of a request, before scaling by 1 + log2(min(CPUs, 8)); 750000 until 6.17 and 6.12.y (sched/base_slice_ns)",
+        help: "EEVDF: size of a request, before scaling by 1 + log2(min(CPUs, 8)); 750000 before 6.15, except in late 6.12.y (sched/base_slice_ns)",
     },
     TunableInfo {
         name: "latency_ns",
