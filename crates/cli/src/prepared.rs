@@ -182,10 +182,8 @@ impl Prepared {
             false => Vec::new(),
         };
         let command = command(&experiment, overrides);
-        if let Some(metric) = (1..overrides.headline.len()).find_map(|i| {
-            let metric = overrides.headline[i];
-            overrides.headline[..i].contains(&metric).then_some(metric)
-        }) {
+        let mut headline = overrides.headline.iter().enumerate();
+        if let Some((_, metric)) = headline.find(|(i, metric)| overrides.headline[..*i].contains(metric)) {
             bail!("--headline: {} is there twice", metric.name());
         }
         if !overrides.headline.is_empty() {

@@ -139,12 +139,12 @@ fn read<T: DeserializeOwned>(
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).with_context(cannot)?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    // the last line may have been cut within a character
-    let text = String::from_utf8_lossy(&bytes);
-    let (head, mut lines) = (head(command), text[..whole].lines());
+    // a line that is not whole may have been cut within a character
+    let text = String::from_utf8_lossy(&bytes[..whole]);
+    let (head, mut lines) = (head(command), text.lines());
     match lines.next() {
         Some(first) if first == head => {}
-        None if head.starts_with(text.trim_end()) => {}
+        None if head.as_bytes().starts_with(bytes.trim_ascii_end()) => {}
         _ => bail!("{option}: {shown} is no file of coreward {command}, which begins with {head}"),
     }
     let mut finished = BTreeMap::new();
@@ -199,6 +199,9 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         fs::write(&path, format!("{}\n{{\"key\": 1}}\n", head("matrix"))).unwrap();
+        let error = open(&path).err().unwrap().to_string();
+        assert!(error.contains("notes:2: it is damaged: "), "{error}");
+        fs::write(&path, [head("matrix").as_bytes(), b"\n\xff\xff\n\n"].concat()).unwrap();
         let error = open(&path).err().unwrap().to_string();
         assert!(error.contains("notes:2: it is damaged: "), "{error}");
         assert!(open(dir.path()).is_err());

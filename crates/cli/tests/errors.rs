@@ -138,6 +138,16 @@ fn numbers() {
         &["explain", RUN[1], "--machine", RUN[3], "--pid", "99999"],
         "no decision of this run is about task 99999 (--pid)",
     );
+    let headline = |metrics: &[&str], message: &str| {
+        let with = ["compare", RUN[1], "--machine", RUN[3], "--runs", "1", "--with", "NO_TTWU_QUEUE"];
+        let ran = coreward(&[&with[..], metrics].concat());
+        assert_eq!((ran.status, ran.stderr), (2, format!("coreward: --headline: {message}\n")));
+    };
+    headline(&["--headline", "runtime_s", "--headline", "runtime_s"], "runtime_s is there twice");
+    headline(
+        &["--headline", "reply_latency_us_p99"],
+        "no run has reply_latency_us_p99, which is not measured in such a workload",
+    );
 }
 
 #[test]
