@@ -226,6 +226,33 @@ fn record_hands_its_options_to_the_recorder() {
 
 #[cfg(unix)]
 #[test]
+fn a_recording_that_cannot_be_imported_is_kept() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = directory("record_kept");
+    let recorder = dir.join("coreward-record");
+    fs::write(&recorder, "#!/bin/sh\necho called\necho no recording > \"$2\"\n").unwrap();
+    fs::set_permissions(&recorder, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |machine: &str| {
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_coreward"))
+            .args(["record", "--workload", "-o", "w.cww", "--machine", machine, "--", "x"])
+            .env("PATH", format!("{}:{}", dir.display(), std::env::var("PATH").unwrap()))
+            .current_dir(&dir)
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(2));
+        (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap())
+    };
+    let (called, said) = run("nosuch.toml");
+    assert!(called.is_empty() && said.contains("--machine: cannot read nosuch.toml"), "{called}{said}");
+    for kept in ["w.1.cwr", "w.2.cwr"] {
+        let (_, said) = run("1c");
+        assert!(said.contains(&format!("the recording is in {kept}, but cannot be imported: ")), "{said}");
+        assert_eq!(fs::read_to_string(dir.join(kept)).unwrap(), "no recording\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn a_workload_is_recorded_and_imported_at_once() {
     use std::os::unix::fs::PermissionsExt;
     let dir = directory("record_workload");
