@@ -15,7 +15,7 @@ use crate::experiment::{AdHoc, Experiment};
 use crate::look;
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
-use crate::standing;
+use crate::standing::Book;
 use crate::tables::{Change, Place, Role, Runs, Tables};
 use crate::uncertainty;
 use crate::unmet::Unmet;
@@ -35,12 +35,13 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
 
     let pool = prepared::pool(args.jobs)?;
     let effort = Effort::new(args.precision, args.budget);
+    let book = Book::read()?;
     let mut reports = Vec::new();
     for (i, prepared) in experiments.iter().enumerate() {
-        let record = standing::of(&prepared.experiment)?;
+        let record = book.standing(&prepared.experiment)?;
         let comparisons = prepared.compare(&pool, &effort)?.into_iter();
-        let mut comparisons: Vec<_> =
-            comparisons.map(|comparison| comparison.with_record(record.clone())).collect();
+        let of_model = |it: Comparison| it.with_record(record.clone(), book.reliability().to_vec());
+        let mut comparisons: Vec<_> = comparisons.map(of_model).collect();
         if let Some(points) = args.intervals {
             let headline = |comparison: &Comparison| comparison.headline.clone();
             uncertainty::add(&mut comparisons, headline, prepared, points, &pool)?;

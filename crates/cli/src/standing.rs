@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use coreward_engine::NoTrace;
 use coreward_machine::Machine;
-use coreward_metrics::fidelity::{Hits, Record, Standing};
+use coreward_metrics::fidelity::{Hits, Record, Reliability, Standing};
 use coreward_policy::{FEATURES, Profile};
 use coreward_workload::Scale;
 
@@ -46,19 +46,16 @@ impl Book {
         }
     }
 
+    /// What was published where changes of some size were simulated.
+    pub(crate) fn reliability(&self) -> &[Reliability] {
+        &self.0.reliability
+    }
+
     /// How often the model was right about a benchmark, among changes of the experiment's family, or among all if it belongs
     /// to none.
     pub(crate) fn hits(&self, experiment: &Experiment, benchmark: &str) -> Hits {
         self.0.of_benchmark(family(experiment), benchmark)
     }
-}
-
-/// The record of the family of an experiment, `None` if it belongs to none.
-///
-/// # Errors
-/// The record is damaged.
-pub(crate) fn of(experiment: &Experiment) -> Result<Option<Standing>> {
-    Book::read()?.standing(experiment)
 }
 
 /// The family that an experiment names, or that of the seed to which all features belong that its variants switch.
@@ -133,6 +130,19 @@ mod tests {
             let parts = [sum(|h| h.scored), sum(|h| h.right), sum(|h| h.null), sum(|h| h.null_ok)];
             let whole = [score.scored, score.right, score.null, score.null_ok];
             assert!(family == "**all**" || parts == whole.map(Some), "{family}: {parts:?}");
+        }
+        assert!(!record.reliability.is_empty());
+        for class in record.reliability {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {} ", class.sizes()))).unwrap();
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            let change = |pct: f64| format!("{pct:+.1}");
+            assert_eq!(cells[2], class.figures.to_string(), "{}", class.sizes());
+            assert_eq!(
+                cells[4..7],
+                [class.low_pct, class.median_pct, class.high_pct].map(change),
+                "{}",
+                class.sizes()
+            );
         }
     }
 

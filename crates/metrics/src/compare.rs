@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cpu_time::CpuTime;
 use crate::difference::Difference;
-use crate::fidelity::Standing;
+use crate::fidelity::{Reliability, Standing};
 use crate::published::{Published, PublishedBesideSimulated};
 use crate::registry::{Metric, Metrics};
 use crate::stats::{self, ALPHA, Summary, Verdict};
@@ -66,6 +66,8 @@ pub struct Comparison {
     pub published: Vec<Published>,
     /// How well the model did at comparisons of this kind; `None` if no published figures of this kind were checked.
     pub record: Option<Standing>,
+    /// What was published where changes of some size were simulated.
+    pub reliability: Vec<Reliability>,
     /// Remarks for the reader of the report.
     pub notes: Vec<String>,
     /// The invariants that runs of a side broke.
@@ -146,6 +148,7 @@ impl Comparison {
             headline,
             published: published.into_iter().map(Published::with_delta).collect(),
             record: None,
+            reliability: Vec::new(),
             notes,
             broken: Vec::new(),
         }
@@ -166,9 +169,9 @@ impl Comparison {
         Comparison { broken, ..self }
     }
 
-    /// The comparison with the model's record at such comparisons.
-    pub fn with_record(self, record: Option<Standing>) -> Comparison {
-        Comparison { record, ..self }
+    /// The comparison with the model's record at such comparisons, and at changes of any kind.
+    pub fn with_record(self, record: Option<Standing>, reliability: Vec<Reliability>) -> Comparison {
+        Comparison { record, reliability, ..self }
     }
 
     /// The published results beside the simulated ones.
@@ -470,6 +473,7 @@ mod tests {
             "variants": [own],
             "published": [],
             "record": null,
+            "reliability": [],
             "notes": ["n"],
         });
         assert_eq!(serde_json::to_value(&comparison).unwrap(), want);

@@ -7,6 +7,7 @@ mod before;
 mod fit;
 mod markdown;
 mod record;
+mod reliability;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub use before::Level;
 pub use fit::{FamilyFit, Fit};
 pub use markdown::render;
 pub use record::{Hits, Record, Standing, benchmark};
+pub use reliability::Reliability;
 
 /// Spread that is assumed of a row that prints none, as a coefficient of variation in percent. It is an assumption: of 273
 /// rows of kernel threads and LWN articles that do print one, a quarter are below 1.4, half below 2.9 and three quarters
@@ -288,6 +290,8 @@ pub struct Fidelity {
     pub overall: Score,
     /// In the order of their names.
     pub families: Vec<Family>,
+    /// What was published where changes of some size were simulated.
+    pub reliability: Vec<Reliability>,
     /// How the values before the changes agree.
     pub before: Vec<Level>,
     /// What costs that are fitted to them would be worth. `None` if fewer than three families have intervals.
@@ -314,7 +318,8 @@ impl Fidelity {
         let families: Vec<Family> = families.collect();
         let fit = Fit::of(&families);
         let before = before::levels(&families);
-        Fidelity { notes, overall, families, before, fit }
+        let reliability = reliability::classes(&families);
+        Fidelity { notes, overall, families, reliability, before, fit }
     }
 }
 

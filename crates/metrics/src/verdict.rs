@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::compare::{Comparison, Variant};
 use crate::difference::POWER;
 use crate::fidelity::Standing;
-use crate::registry::Metric;
+use crate::registry::{Better, Metric};
 use crate::stats::{ALPHA, Verdict};
 use crate::table::percent;
 
@@ -28,7 +28,8 @@ pub fn legend(comparison: &Comparison) -> String {
     for variant in &comparison.variants {
         let hangs = |metric: &Metric| Some(variant.uncertainty.get(metric)?.text(metric.name()));
         let hangs = comparison.headline.iter().filter_map(hangs);
-        for sentence in sentences(&comparison.headline, variant).into_iter().chain(hangs) {
+        let worth = comparison.headline.iter().filter_map(|metric| worth(comparison, variant, *metric));
+        for sentence in sentences(&comparison.headline, variant).into_iter().chain(hangs).chain(worth) {
             _ = writeln!(out, "{}: {sentence}", variant.side.label);
         }
     }
@@ -61,6 +62,21 @@ pub fn sentences(headline: &[Metric], variant: &Variant) -> Vec<String> {
         ));
     }
     out
+}
+
+/// What was published where such a change was simulated; `None` if nothing was, or if the runs show no change.
+fn worth(comparison: &Comparison, variant: &Variant, metric: Metric) -> Option<String> {
+    if variant.verdict(metric)? == Verdict::NotShown {
+        return None;
+    }
+    let delta = variant.delta_pct.get(&metric).copied().flatten().filter(|delta| *delta != 0.0)?;
+    let class = comparison.reliability.iter().find(|class| class.is_of(delta))?;
+    let (up, down) = match metric.better() {
+        Better::Neutral => ("more", "less"),
+        Better::Lower | Better::Higher => ("better", "worse"),
+    };
+    let (word, contrary) = if delta < 0.0 { (down, up) } else { (up, down) };
+    Some(format!("{}: {}", metric.name(), class.text(word, contrary)))
 }
 
 /// Of the headline metrics, what is worse beyond noise.
@@ -130,6 +146,7 @@ fn round_up(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::compare::Runs;
+    use crate::fidelity::Reliability;
 
     fn compare(base: &[f64], own: &[f64], seed: u64) -> Vec<String> {
         let side = |seed, values: &[f64]| Runs {
@@ -214,6 +231,42 @@ mod tests {
             of(&[&other, &mostly_same])
                 .contains(" by Welch's t-test (the paired one where it says \"in pairs\"), corrected")
         );
+    }
+
+    /// The words of a class are those of the change: what was published the other way is better where worse was simulated.
+    #[test]
+    fn a_change_has_what_was_published_beside_changes_of_its_size() {
+        let side = |value: f64| Runs {
+            label: "x".into(),
+            runs: [value - 0.1, value + 0.1]
+                .map(|v| [(Metric::runtime_s, v), (Metric::wakeups, v)].into_iter().collect())
+                .to_vec(),
+            ..Runs::default()
+        };
+        let class = Reliability {
+            from_pct: 3.0,
+            below_pct: Some(10.0),
+            figures: 40,
+            same_direction: 30,
+            low_pct: -4.0,
+            median_pct: 5.0,
+            high_pct: 12.0,
+            with_others: 0,
+            within_others: 0,
+        };
+        let headline = [Metric::runtime_s, Metric::wakeups];
+        let of = |value: f64| {
+            let comparison = Comparison::new("e", &headline, side(100.0), vec![side(value)], vec![], vec![]);
+            legend(&comparison.with_record(None, vec![class.clone()]))
+        };
+        let published = "of 40 published changes where 3 to 10 % was simulated, 30 had the same direction, and four of five \
+                         lay between";
+        let worse = of(105.0);
+        assert!(worse.contains(&format!("x: runtime_s: {published} 4 % better and 12 % worse\n")), "{worse}");
+        assert!(worse.contains(&format!("x: wakeups: {published} 4 % less and 12 % more\n")), "{worse}");
+        assert!(of(95.0).contains(&format!("x: runtime_s: {published} 4 % worse and 12 % better\n")));
+        assert!(!of(112.0).contains(published), "of another class");
+        assert!(!of(100.0).contains(published), "no change is shown");
     }
 
     #[test]

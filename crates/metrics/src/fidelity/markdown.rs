@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{EFFECT_SPREADS, Family, FamilyFit, Fidelity, Fit, Level, ROW_SPREAD_UNKNOWN, Row, Score};
+use super::{
+    EFFECT_SPREADS, Family, FamilyFit, Fidelity, Fit, Level, ROW_SPREAD_UNKNOWN, Reliability, Row, Score,
+};
 use crate::ablation::{self, delta};
 use crate::markdown::{escape, table};
 use crate::stats::Statistic;
@@ -18,6 +20,7 @@ pub fn render(fidelity: &Fidelity) -> String {
     }
     out.push_str("\n## Summary\n\n");
     out.push_str(&summary(fidelity, intervals));
+    out.push_str(&reliability(&fidelity.reliability));
     out.push_str(&before(&fidelity.before));
     for family in &fidelity.families {
         _ = write!(out, "\n## {}\n\n{}", escape(&family.name), rows(&family.rows, intervals));
@@ -86,6 +89,32 @@ fn summary(fidelity: &Fidelity, intervals: bool) -> String {
     let families = fidelity.families.iter().map(|family| line(&escape(&family.name), &family.score));
     let all = families.chain(std::iter::once(line("**all**", &fidelity.overall)));
     table(1, &header.collect::<Vec<_>>(), &all.collect::<Vec<_>>())
+}
+
+/// What simulated changes were worth, nothing if there are no published ones.
+fn reliability(classes: &[Reliability]) -> String {
+    if classes.is_empty() {
+        return String::new();
+    }
+    let header =
+        ["simulated", "figures", "same direction", "a tenth below", "median", "a tenth above", "of others"];
+    let row = |class: &Reliability| {
+        let shares = [class.figures.to_string(), share(class.same_direction, class.figures)];
+        let changes = [class.low_pct, class.median_pct, class.high_pct].map(|pct| format!("{pct:+.1}"));
+        let others = share(class.within_others, class.with_others);
+        [class.sizes()].into_iter().chain(shares).chain(changes).chain([others]).collect()
+    };
+    format!(
+        "
+## What a simulated change is worth
+
+What was published where changes of about the same size were simulated, in percent, + in the direction of the simulated \
+change; means and medians of runs only. *Of others* are the figures that lie between the tenths of the other families, give \
+or take their own spread: a change of a new kind is as likely to. Four of five would be as good as the tenths promise.
+
+{}",
+        table(1, &header.map(String::from), &classes.iter().map(row).collect::<Vec<_>>())
+    )
 }
 
 /// How the values before the changes agree, nothing if none was published.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fidelity, Row, RowVerdict, Score};
+use super::{Fidelity, Reliability, Row, RowVerdict, Score};
 
 /// The scores of all families, as `coreward fidelity --record` writes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Record {
     /// By the family's name and the [`benchmark`].
     #[serde(default)]
     pub benchmarks: BTreeMap<String, BTreeMap<String, Hits>>,
+    /// What was published where changes of some size were simulated.
+    #[serde(default)]
+    pub reliability: Vec<Reliability>,
 }
 
 /// How often the simulation said what was published.
@@ -95,6 +98,7 @@ impl Record {
             overall: fidelity.overall.clone(),
             families: fidelity.families.iter().map(score).collect(),
             benchmarks,
+            reliability: fidelity.reliability.clone(),
         }
     }
 
@@ -169,6 +173,7 @@ mod tests {
             overall: score,
             families,
             benchmarks: BTreeMap::new(),
+            reliability: Vec::new(),
         };
         let text = |family, model| Standing::text(record.standing(family, model).as_ref());
         assert_eq!(
@@ -206,6 +211,7 @@ mod tests {
             overall: Fidelity::new(vec![], vec![]).overall,
             families: BTreeMap::new(),
             benchmarks: [of("a", 4), of("b", 7)].into(),
+            reliability: Vec::new(),
         };
         assert_eq!(record.of_benchmark(Some("b"), "hackbench"), hits(7));
         assert_eq!(record.of_benchmark(Some("b"), "schbench"), Hits::default());
