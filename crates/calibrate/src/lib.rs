@@ -137,10 +137,10 @@ pub fn calibrate(
 /// # Errors
 /// The kernel refuses a thread, or a CPU that the process asks for.
 pub fn switch_ns(machine: &Machine) -> Result<f64, CalibrateError> {
+    let _given_back = thread::Allowed::now().map_err(refused(OWN_CPUS))?;
     let cpus = Pairs::of(machine, thread::is_allowed);
     let nothing = Sample { ns: 0.0, spread_ns: 0.0 };
     let switch = local::context_switch(cpus.first, nothing).map_err(refused("context switches"))?;
-    thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
     Ok(switch.ns)
 }
 
@@ -157,14 +157,20 @@ pub type Transfers = BTreeMap<String, f64>;
 /// # Errors
 /// The kernel refuses a thread, or a CPU that the process asks for.
 pub fn transfers(machine: &Machine) -> Result<Transfers, CalibrateError> {
-    let cpus = Pairs::of(machine, thread::is_allowed);
+    let _given_back = thread::Allowed::now().map_err(refused(OWN_CPUS))?;
+    transfers_between(&Pairs::of(machine, thread::is_allowed))
+}
+
+fn transfers_between(cpus: &Pairs) -> Result<Transfers, CalibrateError> {
     let between = |(name, (a, b)): &(&str, (usize, usize))| {
         memory::transfer(*a, *b).map(|sample| ((*name).to_owned(), sample.ns))
     };
     let measured = cpus.by_distance.iter().map(between).collect::<io::Result<_>>();
-    thread::pin(&cpus.allowed).map_err(refused("the CPUs that it had"))?;
     measured.map_err(refused("transfers between CPUs"))
 }
+
+/// What is refused if a thread cannot know where it may run.
+const OWN_CPUS: &str = "the CPUs of the thread";
 
 impl Calibration {
     /// Measures everything once; see [`calibrate`]. `progress` likewise.
@@ -175,6 +181,7 @@ impl Calibration {
         machine: &Machine,
         mut progress: impl FnMut(&str) -> bool,
     ) -> Result<Calibration, CalibrateError> {
+        let _given_back = thread::Allowed::now().map_err(refused(OWN_CPUS))?;
         let cpus = Pairs::of(machine, thread::is_allowed);
         let mut found = Calibration::default();
         let nr_cpus = machine.nr_cpus();
@@ -203,8 +210,8 @@ impl Calibration {
         next(&mut found, "contended lines and moved working sets")?;
         found.together(machine, &cpus)?;
         found.doubt_if_busy(quiet.share(nr_cpus));
-        // which also gives the thread back all of its CPUs
-        let after = transfers(machine)?;
+        // of all pairs, although the thread has only one CPU now
+        let after = transfers_between(&cpus)?;
         found.doubt_if_moved(between, &after);
         Ok(found)
     }
@@ -573,6 +580,27 @@ fn refused(what: &'static str) -> impl FnOnce(io::Error) -> CalibrateError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What runs next in this thread is not to run on one CPU only.
+    #[test]
+    fn the_thread_has_its_cpus_back() {
+        let machine = Machine::load("2c").unwrap();
+        let cpus = || rustix::thread::sched_getaffinity(None).unwrap();
+        let before = cpus();
+        transfers(&machine).unwrap();
+        assert_eq!(cpus(), before, "transfers");
+        switch_ns(&machine).unwrap();
+        assert_eq!(cpus(), before, "a switch");
+        let mut steps = 0;
+        let few = |_: &str| {
+            steps += 1;
+            steps < 3
+        };
+        assert!(Calibration::pass(&machine, few).is_err(), "interrupted");
+        assert_eq!(cpus(), before, "a part of a pass");
+        Calibration::pass(&machine, |_| true).unwrap();
+        assert_eq!(cpus(), before, "a pass");
+    }
 
     #[test]
     fn what_is_measured_is_written_with_how() {

@@ -25,6 +25,26 @@ pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
+/// The CPUs on which the calling thread may run, which it gets back when this is dropped.
+pub(crate) struct Allowed(CpuSet);
+
+impl Allowed {
+    /// Those that it has now.
+    ///
+    /// # Errors
+    /// The kernel does not say: the machine has more CPUs than fit into a set.
+    pub(crate) fn now() -> io::Result<Allowed> {
+        Ok(Allowed(sched_getaffinity(None)?))
+    }
+}
+
+impl Drop for Allowed {
+    fn drop(&mut self) {
+        // the kernel allowed them before
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
+
 /// May the calling thread run on this CPU?
 pub(crate) fn is_allowed(cpu: usize) -> bool {
     sched_getaffinity(None).is_ok_and(|set| set.is_set(cpu))
