@@ -173,6 +173,9 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
         Prepared::new(experiment, &overrides, args.ablations)
     };
     if let Some(machine) = &args.machine {
+        if args.ablations {
+            bail!("--ablations are those of an experiment file, and there is none");
+        }
         let [workload] = &args.experiments[..] else {
             bail!(
                 "--with takes one workload, given are {}; a workload is one argument, in quotes",

@@ -61,8 +61,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 use coreward_input::Printer;
 
 pub use call::{Answer, Files, call, draw};
@@ -94,7 +94,18 @@ pub fn main() -> ExitCode {
 /// Reads a command line, from the program's name on.
 fn parse(args: Vec<OsString>) -> anyhow::Result<Command> {
     let args = command_line::join_workload(args).map_err(anyhow::Error::msg)?;
-    Ok(Cli::try_parse_from(args)?.command)
+    let matches = takes_negative_numbers(Cli::command()).try_get_matches_from(args)?;
+    Ok(Cli::from_arg_matches(&matches)?.command)
+}
+
+/// A negative number is the value of the option before it, so that an option which takes none says so: otherwise `-1` is an
+/// option that does not exist.
+fn takes_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes = |arg: clap::Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_args(takes).mut_subcommands(takes_negative_numbers)
 }
 
 /// Carries out a command, and prints all of its result.

@@ -91,6 +91,16 @@ fn tunables_and_costs() {
             &format!("invalid value '{wrong}' for '--set <TUNABLE=VALUE>': {what}"),
         );
     }
+    let compare = ["compare", "hackbench -g 1", "--machine", "2c", "--with", "NO_SIS_UTIL"];
+    for (options, message) in [
+        (&["--runs", "-1"][..], "invalid value '-1' for '--runs <N>': allowed are 1 to 1000"),
+        (&["--scale", "-1"], "invalid value '-1' for '--scale <X>': scale is -1, allowed are "),
+        (&["--ablations"], "--ablations are those of an experiment file, and there is none"),
+    ] {
+        let ran = coreward(&[&compare[..], options].concat());
+        assert_eq!(ran.status, 2);
+        assert!(ran.stderr.starts_with(&format!("coreward: {message}")), "{}", ran.stderr);
+    }
     for value in ["-1", "1000001"] {
         let message = format!("--cost: tick_ns is {value}, allowed are 0 to 1000000");
         refused_option(&["--cost", &format!("tick_ns={value}")], &message);

@@ -414,6 +414,15 @@ impl Reader<'_> {
             let bits = self.integer("vcpu_pack", figure, 1, u64::from(kernel::VCPU_PACK_MAX))?;
             machine.vcpu_pack = Some(bits as u8);
         }
+        let of_a_kernel =
+            [("preemption", &file.preemption), ("features", &file.features), ("vcpu_pack", &file.vcpu_pack)];
+        if let (None, Some((name, figure))) =
+            (&machine.kernel, of_a_kernel.iter().find_map(|(name, figure)| Some((name, figure.as_ref()?))))
+        {
+            return Err(
+                self.wrong(figure, format!("{name} is of a kernel, and there is no `kernel` in the file"))
+            );
+        }
         if let Some(figure) = &file.reclaim_distance {
             machine.reclaim_distance = self.integer("reclaim_distance", figure, 10, 254)? as u32;
         }

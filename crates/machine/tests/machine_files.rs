@@ -279,6 +279,12 @@ fn wrong_cpus() {
     assert_eq!(message("[[llc]]\ncpus = \"\""), "m.toml:2: llc.0.cpus: a list is empty");
     assert_eq!(message("[[llc]]\ncores = [\"0\", \"\"]"), "m.toml:2: llc.0.cores: a list is empty");
     assert_eq!(message("[[llc]]\ncores = []"), "m.toml:1: an [[llc]] table needs at least one core");
+    for (field, value) in [("preemption", "\"lazy\""), ("features", "\"SIS_UTIL\""), ("vcpu_pack", "15")] {
+        let without = format!("m.toml:1: {field} is of a kernel, and there is no `kernel` in the file");
+        assert_eq!(message(&format!("{field} = {value}\nshape = \"2c\"")), without);
+        let with = format!("{field} = {value}\nkernel = \"6.18.44\"\nshape = \"2c\"");
+        assert!(Machine::from_toml_str("m.toml", &with).is_ok(), "{with}");
+    }
     assert_eq!(
         message("[[llc]]\ncores = [\"0\", \"1\"]\nclusters = [\"0\", \"0-1\"]"),
         "m.toml:3: llc.0.clusters: CPU 0 is listed twice"

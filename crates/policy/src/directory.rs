@@ -236,6 +236,12 @@ fn cache() -> Option<PathBuf> {
 /// A library that nobody has used for so long is removed when another one is made.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Is the library there, and all of it? Loading what a crash or a full disk has left of one would end the process. The table
+/// of its sections stands at its end.
+fn is_whole(object: &Path) -> bool {
+    fs::read(object).is_ok_and(|bytes| ElfFile64::<object::Endianness>::parse(&*bytes).is_ok())
+}
+
 /// Notes in the file's time of modification that the library is used. The directory may belong to somebody else; then it
 /// is at worst compiled again.
 fn used_now(object: &Path) {
@@ -277,7 +283,7 @@ impl Code {
         let unkept = tempfile::tempdir().map_err(|e| format!("{}: {e}", directory.display()))?;
         let kept = cache().unwrap_or_else(|| unkept.path().into());
         let object = kept.join(format!("{NAME}{key:016x}.so"));
-        if object.is_file() {
+        if is_whole(&object) {
             used_now(&object);
         } else {
             tree.compile(&compiler, &object)?;
@@ -431,6 +437,21 @@ mod tests {
         assert_eq!(weight(&System::default()), (88761, 1024));
         assert_eq!(own.code().reason(1), Code::built_in().reason(1));
         assert_eq!(own.code().default_tunables(), Code::built_in().default_tunables());
+    }
+
+    #[test]
+    fn a_part_of_a_library_is_not_taken_for_one() {
+        let directory = changed(&[("queue/entity.h", "88761", "88762")]);
+        let object = directory.path().join("own.so");
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        Tree::of(directory.path()).unwrap().compile(&compiler, &object).unwrap();
+        assert!(is_whole(&object));
+        let bytes = fs::read(&object).unwrap();
+        for part in [0, 100, bytes.len() / 2, bytes.len() - 1] {
+            fs::write(&object, &bytes[..part]).unwrap();
+            assert!(!is_whole(&object), "{part} of {} bytes", bytes.len());
+        }
+        assert!(!is_whole(&directory.path().join("none.so")));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "P", requires = "with")]
     pub(crate) profile: Option<String>,
     /// With --with: the seed of the first run of each side [default: 1]
-    #[arg(long, value_name = "S", requires = "with", allow_negative_numbers = true, value_parser = within(0..=u64::MAX))]
+    #[arg(long, value_name = "S", requires = "with", value_parser = within(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// A metric that the verdict is about; may be repeated [default: as in the experiment, or the benchmark's result
     /// and cpu_migrations]
@@ -144,7 +144,7 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(2u32..=crate::experiment::MAX_RUNS))]
     pub(crate) runs: u32,
     /// The seed of the first run of each side
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true,
+    #[arg(long, value_name = "S", default_value_t = 1,
           value_parser = within(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Number of cells that are run at once; the result does not depend on it [default: the number of CPUs of this machine]

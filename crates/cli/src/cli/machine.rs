@@ -62,7 +62,7 @@ pub(crate) struct Domains {
     #[arg(long)]
     pub(crate) strict: bool,
     /// The CPU whose domains are printed
-    #[arg(long, value_name = "C", default_value_t = 0, allow_negative_numbers = true,
+    #[arg(long, value_name = "C", default_value_t = 0,
           value_parser = within(0..=MAX_CPUS - 1))]
     pub(crate) cpu: usize,
     /// Print names and flags as this kernel does: linux-6.1 or 6.1 [default: linux-6.12; on the machine sysfs this
@@ -73,7 +73,7 @@ pub(crate) struct Domains {
     #[arg(long)]
     pub(crate) no_sched_cluster: bool,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = within(-1..=i32::MAX))]
+    #[arg(long, value_name = "N", value_parser = within(-1..=i32::MAX))]
     pub(crate) relax_domain_level: Option<i32>,
     /// CPUs with domains of their own, like those of an exclusive cpuset, and their relax_domain_level; the
     /// remaining CPUs form one more partition [default: one partition]

@@ -43,10 +43,10 @@ pub(crate) struct Import {
     #[arg(long)]
     pub(crate) any_cpu: bool,
     /// Import from this many seconds after the first event on, 0 to 1000000
-    #[arg(long, value_name = "SECONDS", default_value = "0", allow_negative_numbers = true, value_parser = moment_ns)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = moment_ns)]
     pub(crate) from: u64,
     /// Import up to this many seconds after the first event, 0 to 1000000 [default: all]
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = moment_ns)]
+    #[arg(long, value_name = "SECONDS", value_parser = moment_ns)]
     pub(crate) to: Option<u64>,
     /// Write the workload even if the recording does not say how most waits ended [default: refuse]
     #[arg(long, requires = "output")]

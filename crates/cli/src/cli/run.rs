@@ -39,7 +39,7 @@ pub(crate) struct Simulated {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// Seed of all randomness
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true,
+    #[arg(long, value_name = "S", default_value_t = 1,
           value_parser = within(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Run a shorter benchmark: this fraction of its loops or of its time, 0.000001 to 1
@@ -50,7 +50,7 @@ pub(crate) struct Simulated {
           value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: u32,
     /// cpuset.sched_relax_domain_level: which domains newidle balance searches [default: no request]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = within(-1..=i32::MAX))]
+    #[arg(long, value_name = "N", value_parser = within(-1..=i32::MAX))]
     pub(crate) relax_domain_level: Option<i32>,
     /// CPUs with domains of their own, like those of an exclusive cpuset, and their relax_domain_level. The
     /// workload runs in the first partition given [default: one partition of all CPUs]
