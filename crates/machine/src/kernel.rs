@@ -95,6 +95,17 @@ fn packed(command_line: &str) -> Option<u8> {
     value.parse().ok().filter(|bits| (1..=VCPU_PACK_MAX).contains(bits))
 }
 
+/// Does an idle CPU of this machine halt, until an interrupt comes? So it does without a cpuidle driver, which sysfs would
+/// show, on an x86 without MWAIT, as many guests are (select_idle_routine(), arch/x86/kernel/process.c).
+pub(crate) fn halts() -> bool {
+    lacks_mwait(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+fn lacks_mwait(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_whitespace().all(|flag| flag != "monitor"))
+}
+
 /// What is for the kernel; after `--` it is for init.
 fn parameters(command_line: &str) -> impl Iterator<Item = &str> {
     command_line.split_whitespace().take_while(|word| *word != "--")
@@ -159,6 +170,15 @@ fn of_config(text: &str) -> Option<Preemption> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_x86_without_mwait_halts() {
+        assert!(lacks_mwait("processor\t: 0\nflags\t\t: fpu sse3 hypervisor\n"));
+        assert!(!lacks_mwait("processor\t: 0\nflags\t\t: fpu monitor sse3\n"));
+        for unknown in ["", "processor\t: 0\nFeatures\t: fp asimd\n"] {
+            assert!(!lacks_mwait(unknown), "{unknown}");
+        }
+    }
 
     #[test]
     fn the_rate_is_that_of_the_coarse_clocks() {

@@ -223,7 +223,7 @@ impl Machine {
         }
         match Source::of(spec) {
             Some(Source::Sysfs(dir)) => {
-                let mut machine = sysfs::read(dir)?;
+                let mut machine = sysfs::read(dir, spec == HERE && kernel::halts())?;
                 if spec == HERE {
                     machine.kernel = kernel::release();
                     machine.preemption = machine.kernel.as_deref().and_then(kernel::preemption);
@@ -531,6 +531,17 @@ pub(crate) fn flat_distances(nodes: usize) -> Vec<Vec<u32>> {
         if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE }
     };
     (0..nodes).map(|from| (0..nodes).map(|to| distance(from, to)).collect()).collect()
+}
+
+/// The idle state of a CPU that halts: an interrupt has to wake it.
+pub(crate) fn halting() -> IdleState {
+    IdleState {
+        name: "HLT".to_owned(),
+        exit_ns: 83,
+        residency_ns: 0,
+        polling: false,
+        source: "assumption: as long as from C1, which halts the core likewise".to_owned(),
+    }
 }
 
 /// Idle states of a machine whose description gives none: those of a server without deep sleep.

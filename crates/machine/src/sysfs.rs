@@ -12,7 +12,7 @@ use crate::capacity::{Core, Speed};
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::error::MachineError;
 use crate::files;
-use crate::machine::{Arch, IdleState, Machine, Place};
+use crate::machine::{Arch, IdleState, Machine, Place, halting};
 use crate::online::{CacheSizes, Online, parse_capacity, parse_distances};
 use crate::toml_read::{MAX_CACHE_BYTES, MAX_IDLE_NS, parse_bytes};
 
@@ -21,8 +21,8 @@ type Result<T> = std::result::Result<T, MachineError>;
 /// Highest maximum frequency that is believed, in kHz.
 const MAX_KHZ: u64 = 100_000_000;
 
-/// Reads the tree whose root is what is mounted on `/sys`.
-pub(crate) fn read(root: &Path) -> Result<Machine> {
+/// Reads the tree whose root is what is mounted on `/sys`. Idle CPUs of which it says nothing are taken to halt if `halts`.
+pub(crate) fn read(root: &Path, halts: bool) -> Result<Machine> {
     let tree = Tree {
         cpu: root.join("devices/system/cpu"),
         node: root.join("devices/system/node"),
@@ -69,6 +69,9 @@ pub(crate) fn read(root: &Path) -> Result<Machine> {
     match tree.idle_states(first, &mut machine.assumptions)? {
         Some(states) => machine.idle_states = states,
         None => {
+            if halts {
+                machine.idle_states = vec![halting()];
+            }
             let names: Vec<_> = machine.idle_states.iter().map(|state| state.name.as_str()).collect();
             let what = format!("no idle states are described: {} are assumed", names.join(" and "));
             machine.assumptions.push(what);
