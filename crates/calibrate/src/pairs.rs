@@ -1,0 +1,36 @@
+//! Which CPUs are measured together.
+
+use coreward_machine::Machine;
+
+/// The CPUs that measurements use.
+pub(crate) struct Pairs {
+    pub(crate) first: usize,
+    /// All that may be used.
+    pub(crate) allowed: Vec<usize>,
+    /// A CPU near the first one, for wakeups: of the same LLC and another core if there is one.
+    pub(crate) other: Option<usize>,
+    /// For each distance that the machine has, its cost and a pair of CPUs.
+    pub(crate) by_distance: Vec<(&'static str, (usize, usize))>,
+}
+
+impl Pairs {
+    pub(crate) fn of(machine: &Machine, is_allowed: impl Fn(usize) -> bool) -> Pairs {
+        let cpus = &machine.cpus;
+        let allowed: Vec<usize> = (0..cpus.len()).filter(|cpu| is_allowed(*cpu)).collect();
+        let first = allowed.first().copied().unwrap_or(0);
+        let name = |other: usize| match (&cpus[first], &cpus[other]) {
+            (a, b) if a.core == b.core => "transfer_smt_ns",
+            (a, b) if a.llc == b.llc => "transfer_llc_ns",
+            (a, b) if a.package == b.package && a.node == b.node => "transfer_package_ns",
+            _ => "transfer_remote_ns",
+        };
+        let mut by_distance: Vec<(&'static str, (usize, usize))> = Vec::new();
+        for other in allowed.iter().copied().skip(1) {
+            if by_distance.iter().all(|(known, _)| *known != name(other)) {
+                by_distance.push((name(other), (first, other)));
+            }
+        }
+        let other = by_distance.iter().find(|(name, _)| *name == "transfer_llc_ns").map(|(_, pair)| pair.1);
+        Pairs { first, allowed, other, by_distance }
+    }
+}
