@@ -200,7 +200,7 @@ FAULTS = {
         killed=True,
     ),
     "hotplug": Fault(
-        f"{_MIXED}\ntoggle {{seconds}}",
+        f"{_MIXED}\ntoggle {{seconds}} {{count}}",
         (120, 10),
         (60, 5),
         repeated=True,
@@ -216,7 +216,7 @@ FAULTS = {
         memory=3072,
     ),
     "affinity": Fault(
-        f"{_MIXED} --affinity 2 --affinity-rand\nscatter {{seconds}}",
+        f"{_MIXED} --affinity 2 --affinity-rand\nscatter {{seconds}} {{count}}",
         (60, 10),
         (100, 15),
         repeated=True,
@@ -289,7 +289,7 @@ FAULTS = {
         arguments="--metrics /run/m.prom --metrics-interval 1",
     ),
     "freeze": Fault(
-        f"{_MIXED}\nfreeze {{seconds}}",
+        f"{_MIXED}\nfreeze {{seconds}} {{count}}",
         (60, 10),
         (30, 5),
         repeated=True,
@@ -297,7 +297,7 @@ FAULTS = {
         controls=(("the load is never frozen", "frozen", "0"),),
     ),
     "partitions": Fault(
-        f"{_MIXED}\npartition {{seconds}}",
+        f"{_MIXED}\npartition {{seconds}} {{count}}",
         (60, 10),
         (30, 5),
         repeated=True,
@@ -315,7 +315,7 @@ FAULTS = {
     ),
     # The load takes as long as it takes, by no clock.
     "clock": Fault(
-        "begin hackbench --process --pipe --groups 1 --loops $(({count} * 30))\nclocks {seconds}",
+        "begin hackbench --process --pipe --groups 1 --loops $(({count} * 30))\nclocks {seconds} {count}",
         (40, 5),
         (60, 8),
         repeated=True,
@@ -347,8 +347,8 @@ FAULTS = {
     # Nearly all of this at once.
     "mix": Fault(
         f"{_MIXED} --mutex 2 --sem 2 --nanosleep 2 --vfork 1 --exec 1 --affinity 2 --affinity-rand\n"
-        "at_once 'toggle {seconds}' 'scatter {seconds}' 'freeze {seconds}' 'partition {seconds}' 'clocks {seconds}' "
-        "'pause {seconds}'",
+        "at_once 'toggle {seconds} {count}' 'scatter {seconds} {count}' 'freeze {seconds} {count}' "
+        "'partition {seconds} {count}' 'clocks {seconds} {count}' 'pause {seconds} {count}'",
         (600, 30),
         (60, 3),
         repeated=True,
