@@ -138,6 +138,31 @@ fn each_option_moves_what_it_is_for() {
 }
 
 #[test]
+fn what_is_taken_at_once_is_waited_for_once() {
+    // wakeups for each round of the giver, which sleeps once in it
+    let wakeups = |name: &str, taker: &str, options: &str| {
+        let file = directory(name).join("w.cww.json");
+        let steps = |round: &str| [round; 50].join(" ");
+        let json = format!(
+            "{{\"coreward_workload\": 1, \"origin\": \"by hand\", \"assumptions\": [], \"duration_s\": 0.1, \"tasks\": [\
+             {{\"name\": \"giver\", \"process\": 0, \"nice\": 0, \"steps\": \"{}\"}}, \
+             {{\"name\": \"taker\", \"process\": 1, \"nice\": 0, \"steps\": \"{}\"}}]}}",
+            steps("s500000 r500000 p0 r500000 p0 r500000 p0"),
+            steps(taker)
+        );
+        fs::write(&file, json).unwrap();
+        metric(&run(&format!("{}{options}", text(&file)), "4c", &[]), "wakeups") / 50.0
+    };
+    for options in ["", " --synth"] {
+        let [at_once, one_by_one] =
+            [("synth_at_once", "t0 t0 t0 r1000"), ("synth_apart", "t0 r300 t0 r300 t0 r400")]
+                .map(|(name, taker)| wakeups(name, taker, options));
+        assert!((at_once - 2.0).abs() < 0.2, "{options}: {at_once} of 2 wakeups a round");
+        assert!((one_by_one - 4.0).abs() < 0.4, "{options}: {one_by_one} of 4 wakeups a round");
+    }
+}
+
+#[test]
 fn what_is_made_wrongly_is_further_off() {
     let right = service("synth_right", unchanged);
     let synthetic = |file: &Path| score(&run(&format!("{} --synth", text(file)), "4c", &[]));

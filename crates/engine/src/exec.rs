@@ -84,7 +84,7 @@ impl Simulation<'_> {
         let t = &mut self.tasks[task];
         let (stop, now) = (&mut self.stop, self.now);
         let Some(op) = t.fetch_op(&self.workload.programs[t.program as usize], || stop.goes_on(now)) else {
-            let ns = self.exit_ns(task);
+            let ns = if t.exits { 0 } else { self.exit_ns(task) };
             return self.jittered(ns);
         };
         // after blocking it is in the kernel already
@@ -123,6 +123,10 @@ impl Simulation<'_> {
             Op::WaitChildren => {
                 let ns = self.wait_ns(task);
                 self.jittered(entry + ns)
+            }
+            Op::Exit => {
+                let ns = self.exit_ns(task);
+                self.jittered(ns)
             }
             Op::MarkStart | Op::MarkEnd => Work::default(),
             _ => self.sync_work(cpu, task, op, entry),
@@ -240,6 +244,7 @@ impl Simulation<'_> {
         }
         match *op {
             Op::Run { .. } | Op::RunDrawn { .. } | Op::Syscall | Op::Memset { .. } => {}
+            Op::Exit => self.tasks[task].exits = true,
             Op::SetAffinity { set } => return self.set_affinity(cpu, id, set),
             Op::SetNice { nice } => self.set_user_nice(cpu, id, nice),
             Op::SetGroup { group } => self.move_task(cpu, id, group),

@@ -57,7 +57,8 @@ pub(crate) struct Semaphore {
     pub(crate) messages: VecDeque<Option<u32>>,
     /// How often a wait ended although nothing had come; so many later additions do not count.
     pub(crate) owed: u64,
-    pub(crate) waiters: VecDeque<u32>,
+    /// Tasks, and how many messages each needs.
+    pub(crate) waiters: VecDeque<(u32, u32)>,
 }
 
 #[derive(Clone, Default)]
@@ -130,7 +131,7 @@ impl Shared {
     pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
         let semaphores =
             self.semaphores.iter_mut().flat_map(|semaphore| std::mem::take(&mut semaphore.waiters));
-        let semaphores: Vec<u32> = semaphores.collect();
+        let semaphores: Vec<u32> = semaphores.map(|(task, _)| task).collect();
         let conds = self.conds.iter_mut();
         let barriers = self.barriers.iter_mut().map(|b| &mut b.futex);
         let flags = self.flags.iter_mut().map(|f| &mut f.futex);

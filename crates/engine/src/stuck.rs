@@ -27,7 +27,7 @@ impl Simulation<'_> {
         };
         semaphore.messages.push_back(None);
         semaphore.owed += 1;
-        let Some(waiter) = semaphore.waiters.pop_front() else { return false };
+        let Some((waiter, _)) = semaphore.waiters.pop_front() else { return false };
         self.lent += 1;
         let cpu = self.tasks[waiter as usize].cpu();
         self.timer_interrupt(cpu, waiter);

@@ -162,17 +162,18 @@ impl Simulation<'_> {
                     self.up(cpu, semaphore, None);
                 }
             }
-            Op::Down { semaphore, request } => {
+            Op::Down { semaphore, count, request } => {
                 let s = &mut self.shared.semaphores[semaphore as usize];
-                let Some(reply) = s.messages.pop_front() else {
+                if s.messages.len() < count as usize {
                     if self.stop.stopped {
                         return self.leave_loop(task);
                     }
-                    s.waiters.push_back(id);
+                    s.waiters.push_back((id, count));
                     return self.block(task, WaitsIn::Futex);
-                };
+                }
+                let taken = s.messages.drain(..count as usize);
                 if request {
-                    self.tasks[task].requests.push(reply);
+                    self.tasks[task].requests.extend(taken);
                 }
             }
             Op::Enlist { list } => self.shared.lists[list as usize].flags.push(base),
@@ -325,7 +326,7 @@ impl Simulation<'_> {
         true
     }
 
-    /// Puts a message on a semaphore, and wakes the task that waits for one.
+    /// Puts a message on a semaphore, and wakes the first task that waits there if there are as many as it needs.
     fn up(&mut self, cpu: usize, semaphore: u32, reply: Option<u32>) {
         let s = &mut self.shared.semaphores[semaphore as usize];
         if s.owed > 0 {
@@ -333,7 +334,8 @@ impl Simulation<'_> {
             return;
         }
         s.messages.push_back(reply);
-        if let Some(waiter) = s.waiters.pop_front() {
+        let enough = s.waiters.front().is_some_and(|(_, count)| s.messages.len() >= *count as usize);
+        if enough && let Some((waiter, _)) = s.waiters.pop_front() {
             self.try_to_wake_up(waiter, cpu, false);
         }
     }

@@ -73,6 +73,8 @@ pub(crate) struct Task<'w> {
     pub(crate) left: Option<Work>,
     /// Work before its program begins; 0 once it has run.
     pub(crate) start_ns: u64,
+    /// It has given back what it has, and is about to end.
+    pub(crate) exits: bool,
     pub(crate) children: Children,
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
@@ -148,6 +150,7 @@ impl<'w> Task<'w> {
             sync: SyncState::default(),
             left: None,
             start_ns: 0,
+            exits: false,
             children: Children::default(),
             waits_for_children: false,
             woken_at: None,

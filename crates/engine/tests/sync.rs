@@ -183,7 +183,7 @@ fn up(semaphore: u32) -> Op {
 }
 
 fn down(semaphore: u32) -> Op {
-    Op::Down { semaphore, request: false }
+    Op::Down { semaphore, count: 1, request: false }
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn an_answer_goes_to_whom_the_request_came_from() {
     // two askers with a semaphore each, of which the second asks first; what is no request changes nothing
     let asker =
         |own, thinks| vec![run(thinks), Op::Up { semaphore: 0, reply: Some(own) }, down(own), run(10 * MS)];
-    let request = Op::Down { semaphore: 0, request: true };
+    let request = Op::Down { semaphore: 0, count: 1, request: true };
     let server =
         [Op::Answer, request, down(3), run(MS), Op::Answer, Op::Answer, request, run(50 * MS), Op::Answer];
     let (first, second) = (asker(1, 20 * MS), asker(2, 10 * MS));
@@ -251,6 +251,34 @@ fn a_semaphore_keeps_what_nobody_has_waited_for() {
     near(seconds(team(&[giver, &[run(10 * MS), down, down, down, run(10 * MS)]]), "2c"), 0.050);
     let stuck = Setup::free("2c", team(&[giver, &[down, down, down, down]])).try_run();
     assert!(matches!(&stuck, Err(SimError::Deadlock { first, .. }) if first.ends_with("for semaphore 0")));
+}
+
+#[test]
+fn several_messages_are_waited_for_at_once() {
+    let giver: &[Op] = &[up(0), run(10 * MS), up(0), run(10 * MS), up(0), run(10 * MS)];
+    let wakeups = |taker: &[Op]| {
+        let outcome = Setup::free("2c", team(&[giver, taker])).run().outcome;
+        let of = |metric| outcome.metrics.get(metric).unwrap();
+        (of(Metric::wakeups), of(Metric::runtime_s))
+    };
+    let at_once = Op::Down { semaphore: 0, count: 3, request: false };
+    let ((one, length), (each, as_long)) = (wakeups(&[at_once]), wakeups(&[down(0), down(0), down(0)]));
+    assert_eq!((length, as_long), (0.030, 0.030));
+    assert!((1.0..=2.0).contains(&(each - one)), "woken {one} and {each} times");
+    let stuck = Setup::free("2c", team(&[giver, &[down(0), at_once]])).try_run();
+    assert!(matches!(stuck, Err(SimError::Deadlock { .. })), "two are not three");
+}
+
+#[test]
+fn a_process_gives_back_its_memory_before_its_last_wakeups() {
+    let end = |first: &[Op]| {
+        let ends: Vec<Op> = [first, &[up(0)]].concat();
+        let setup = Setup::free("2c", team(&[&ends, &[down(0), run(10 * MS)]]));
+        setup.cost("exit_ns", 1_000_000).run().outcome.metrics.get(Metric::runtime_s).unwrap()
+    };
+    // the other one, too, needs 1 ms for its end
+    near(end(&[run(5 * MS)]), 0.016);
+    near(end(&[run(5 * MS), Op::Exit]), 0.017);
 }
 
 #[test]

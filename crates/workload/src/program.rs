@@ -200,17 +200,22 @@ pub enum Op {
         /// The semaphore on which the sender awaits the answer, if it does.
         reply: Option<u32>,
     },
-    /// Takes the oldest message from a semaphore; waits while there is none. Once the workload has stopped, leaves the
-    /// loop instead of waiting.
+    /// Takes the oldest messages from a semaphore; waits while there are not so many. Once the workload has stopped, leaves
+    /// the loop instead of waiting.
     Down {
         /// Semaphore.
         semaphore: u32,
-        /// The message is a request, which an [`Op::Answer`] answers.
+        /// How many messages.
+        count: u32,
+        /// Each message is a request, which an [`Op::Answer`] answers.
         request: bool,
     },
     /// As [`Op::Up`], on the semaphore on which the sender of the last request that the task has not answered yet awaits
     /// the answer. Does nothing if that one awaits none, or if there is no request.
     Answer,
+    /// Gives back what it has, as it does otherwise at its end (`do_exit()`, which wakes others after that). What follows
+    /// are the wakeups of its end.
+    Exit,
     /// Puts the flag of the task's base on a list, from which [`Op::PostListed`] takes it.
     Enlist {
         /// List.

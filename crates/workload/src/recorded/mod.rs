@@ -52,6 +52,8 @@ pub enum Step {
     Nice(i8),
     /// Is in another task group from now on, an index in [`Recorded::groups`]; `None` for the workload's own.
     Group(Option<u32>),
+    /// Gives back its memory and files, as it does otherwise at its end: the wakeups that follow come after that.
+    Exit,
 }
 
 /// A task of a recorded workload.

@@ -136,7 +136,7 @@ impl Recorded {
         let reply = |channel: u32| semaphores[&Via::Channel(channel)];
         let up =
             |via, answers: Option<u32>| Op::Up { semaphore: semaphores[&via], reply: answers.map(reply) };
-        let down = |via, request| Op::Down { semaphore: semaphores[&via], request };
+        let down = |via, request| Op::Down { semaphore: semaphores[&via], count: 1, request };
         let requests = |step: &Step| matches!(step, Step::Request(_));
         let first_request = task.steps.iter().position(requests).unwrap_or(usize::MAX);
         let mut until = 0;
@@ -145,7 +145,7 @@ impl Recorded {
             ops.push(Op::Origin);
         }
         for (at, step) in task.steps.iter().enumerate() {
-            ops.push(match *step {
+            let op = match *step {
                 Step::Run(0) => continue,
                 Step::Run(ns) => Op::Run { ns },
                 Step::Wake(woken) => up(Via::Pair(index, woken), None),
@@ -174,7 +174,16 @@ impl Recorded {
                 Step::Allow(set) => Op::SetAffinity { set },
                 Step::Nice(nice) => Op::SetNice { nice },
                 Step::Group(group) => Op::SetGroup { group },
-            });
+                Step::Exit => Op::Exit,
+            };
+            // what it takes without doing anything in between, it takes when all of it is there
+            match (ops.last_mut(), op) {
+                (
+                    Some(Op::Down { semaphore, count, request: false }),
+                    Op::Down { semaphore: next, request: false, .. },
+                ) if *semaphore == next => *count += 1,
+                _ => ops.push(op),
+            }
         }
         Ok(())
     }
@@ -276,7 +285,7 @@ mod tests {
                 timer(50),
             ],
             // a thread that was there before is started by the first of its process
-            &[spawn(4, false), Op::Down { semaphore: 0, request: false }, Op::Sleep { ns: 9 }],
+            &[spawn(4, false), Op::Down { semaphore: 0, count: 1, request: false }, Op::Sleep { ns: 9 }],
             &[Op::Run { ns: 1 }],
             &[Op::Run { ns: 2 }],
             &[barrier, Op::Run { ns: 3 }],
@@ -296,7 +305,7 @@ mod tests {
         (r.tasks[1].cpus, r.tasks[2].cpus) = (vec![1, 3], vec![1, 3]);
         let workload = r.workload("x.cww").unwrap();
         let up = |semaphore| Op::Up { semaphore, reply: None };
-        let down = |semaphore| Op::Down { semaphore, request: false };
+        let down = |semaphore| Op::Down { semaphore, count: 1, request: false };
         let barrier = Op::Barrier { barrier: 0, starts: true };
         let set = Op::SetAffinity { set: Some(0) };
         let wanted: [&[Op]; 3] = [&[barrier, up(1), up(1), up(0)], &[set, down(1), down(0)], &[set, down(1)]];
@@ -308,14 +317,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_at_once_is_waited_for_at_once() {
+        use Step::*;
+        let mut r = recorded(&[
+            (0, &[Post(7), Post(7), Post(7), Post(8), Post(9), Post(9), Take(6)]),
+            (1, &[Take(7), Take(7), Take(8), Run(5), Take(7), Request(9), Request(9), Answer]),
+        ]);
+        r.tasks[0].answers = Some(6);
+        let workload = r.workload("x.cww").unwrap();
+        let down = |semaphore, count, request| Op::Down { semaphore, count, request };
+        // each request is answered by itself
+        let wanted = [
+            down(1, 2, false),
+            down(2, 1, false),
+            Op::Run { ns: 5 },
+            down(1, 1, false),
+            down(3, 1, true),
+            down(3, 1, true),
+            Op::Answer,
+        ];
+        assert_eq!(*workload.programs[2], wanted);
+    }
+
+    #[test]
     fn a_request_carries_where_its_answer_goes() {
         use Step::*;
         let mut r = recorded(&[(0, &[Post(7), Take(8)]), (1, &[Request(7), Run(5), Answer])]);
         r.tasks[0].answers = Some(8);
         let workload = r.workload("x.cww").unwrap();
         let barrier = Op::Barrier { barrier: 0, starts: true };
-        let (down, request) =
-            (Op::Down { semaphore: 1, request: false }, Op::Down { semaphore: 0, request: true });
+        let (down, request) = (
+            Op::Down { semaphore: 1, count: 1, request: false },
+            Op::Down { semaphore: 0, count: 1, request: true },
+        );
         let wanted: [&[Op]; 2] = [
             &[barrier, Op::Up { semaphore: 0, reply: Some(1) }, down],
             &[request, Op::Run { ns: 5 }, Op::Answer],

@@ -38,6 +38,7 @@ pub(super) fn write_steps(steps: &[Step], turn: &str) -> String {
             Step::Nice(nice) => write!(text, "n{nice}"),
             Step::Group(Some(group)) => write!(text, "g{group}"),
             Step::Group(None) => write!(text, "g"),
+            Step::Exit => write!(text, "x"),
         };
     }
     text
@@ -97,6 +98,7 @@ fn read_short(letter: &str, number: &str) -> Option<Option<Step>> {
         ("y", "") => Some(Some(Step::Answer)),
         ("c", "") => Some(Some(Step::Allow(None))),
         ("g", "") => Some(Some(Step::Group(None))),
+        ("x", "") => Some(Some(Step::Exit)),
         ("n", _) => {
             let nice = number.parse().ok().filter(|nice| NICES.contains(nice) && !number.starts_with('+'));
             Some(nice.map(Step::Nice))
@@ -121,7 +123,7 @@ pub(super) fn no_channel(number: impl std::fmt::Display) -> String {
     format!("there is no channel {number} (allowed: 0 to {})", MAX_CHANNELS - 1)
 }
 
-const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, q, s, u, f, n, c, g, each with a number, and y, c, g alone)";
+const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, q, s, u, f, n, c, g, each with a number, and y, c, g, x alone)";
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -146,20 +148,21 @@ pub(super) mod tests {
             prop::option::of(0..THERE.sets as u32).prop_map(Step::Allow),
             NICES.prop_map(Step::Nice),
             prop::option::of(0..THERE.groups as u32).prop_map(Step::Group),
+            Just(Step::Exit),
         ]
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(steps in "[rwaptqsufycng0-9 +-]*") {
+        fn any_text_is_read_or_refused(steps in "[rwaptqsufycngx0-9 +-]*") {
             let _ = read_steps(&steps, &mut 100, &THERE);
         }
     }
 
     #[test]
     fn changes_are_written_as_they_are_read() {
-        let text = "n-20 n19 c1 c g2 g y r5";
-        let steps = read_steps(text, &mut 8, &THERE).unwrap();
+        let text = "n-20 n19 c1 c g2 g y r5 x";
+        let steps = read_steps(text, &mut 9, &THERE).unwrap();
         let wanted = [
             Step::Nice(-20),
             Step::Nice(19),
@@ -169,6 +172,7 @@ pub(super) mod tests {
             Step::Group(None),
             Step::Answer,
             Step::Run(5),
+            Step::Exit,
         ];
         assert_eq!(steps, wanted);
         assert_eq!(write_steps(&steps, "\n"), text);

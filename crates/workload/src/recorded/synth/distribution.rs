@@ -44,7 +44,7 @@ impl Kinds<'_> {
         let class = |task: u32| self.class[task as usize];
         let takers = |channel: u32| self.takers.get(&channel).copied().unwrap_or(usize::MAX);
         Some(match *step {
-            Step::Run(_) | Step::Allow(_) | Step::Nice(_) | Step::Group(_) => return None,
+            Step::Run(_) | Step::Allow(_) | Step::Nice(_) | Step::Group(_) | Step::Exit => return None,
             Step::Wake(task) => Kind::Wake(class(task)),
             Step::Await(task) => Kind::Await(class(task)),
             Step::Post(channel) => Kind::Post(takers(channel)),

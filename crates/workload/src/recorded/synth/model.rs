@@ -169,6 +169,8 @@ impl Model {
                 Step::Allow(set) => Act::Change(Op::SetAffinity { set }),
                 Step::Nice(nice) => Act::Change(Op::SetNice { nice }),
                 Step::Group(group) => Act::Change(Op::SetGroup { group }),
+                // it begins again, or ends after its last act
+                Step::Exit => continue,
             };
             acts.push(act);
         }

@@ -296,6 +296,11 @@ impl Synth<'_> {
                 [done @ .., wait] if wait.waits() => (done, Some(*wait)),
                 done => (done, None),
             };
+            if let ([], Some(wait)) = (done, wait)
+                && self.takes_more(wait, index, ops)
+            {
+                continue;
+            }
             ops.extend([Op::RepeatUntilStopped { times: 1 }, Op::EventStart]);
             done.iter().for_each(|act| self.act(*act, index, timer, ops));
             ops.push(Op::EventEnd);
@@ -308,6 +313,20 @@ impl Synth<'_> {
                 ops.push(Op::WaitChildren);
             }
             ops.push(Op::End);
+        }
+    }
+
+    /// What is taken without doing anything in between is taken when all of it is there: adds that to the turn before.
+    fn takes_more(&self, wait: Act, index: usize, ops: &mut [Op]) -> bool {
+        match (wait, ops) {
+            (
+                Act::Take { from, request: false },
+                [.., Op::Down { semaphore, count, request: false }, Op::End],
+            ) if *semaphore == self.semaphore(from, self.instances[index].copy) => {
+                *count += 1;
+                true
+            }
+            _ => false,
         }
     }
 
@@ -326,7 +345,7 @@ impl Synth<'_> {
                 ops.push(Op::Up { semaphore: self.semaphore(self.reached(to), copy), reply });
             }
             Act::Take { from, request } => {
-                ops.push(Op::Down { semaphore: self.semaphore(from, copy), request });
+                ops.push(Op::Down { semaphore: self.semaphore(from, copy), count: 1, request });
             }
             Act::Answer => ops.push(Op::Answer),
             Act::Change(op) => ops.push(op),
