@@ -23,6 +23,19 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct socket {
+	struct file *file;
+};
+
+struct sk_buff_head {
+	u32 qlen;
+};
+
+struct sock {
+	struct socket *sk_socket;
+	struct sk_buff_head sk_receive_queue;
+};
+
 struct mm_struct;
 
 struct kernfs_node___work {

@@ -19,6 +19,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 #define FUTEX_PRIVATE_FLAG 128
+#define MSG_PEEK 2
 
 const volatile struct work_setup setup = { 0 };
 struct work_control control = { 0 };
@@ -311,22 +312,72 @@ int BPF_PROG(work_switch, bool preempt, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
-int BPF_PROG(work_waking, struct task_struct *p)
+/* Whether it is an interrupt's doing; what a packet does that is on its way is its sender's. */
+static void note_context(struct work_event *event)
 {
-	struct work_event *event = new_event(WORK_WAKING, p->pid);
 	struct context *here = context();
 
-	if (!event || !here)
-		goto out;
-	event->prio = p->prio;
+	if (!here)
+		return;
 	event->detail = here->handlers > 0;
 	if (here->origin && here->handlers == 1) {
 		event->pid = here->origin;
 		event->detail = 0;
 	}
-out:
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(work_waking, struct task_struct *p)
+{
+	struct work_event *event = new_event(WORK_WAKING, p->pid);
+
+	if (!event)
+		return 0;
+	event->prio = p->prio;
+	note_context(event);
 	submit(event);
+	return 0;
+}
+
+/* What a task that sleeps in a call for this socket sleeps on (wait_for_file()); 0 if it belongs to no file. */
+static u32 socket_id(const struct sock *sk)
+{
+	u64 inode = (u64)BPF_CORE_READ(sk, sk_socket, file, f_inode);
+
+	return inode ? hash(inode) : 0;
+}
+
+static struct work_event *new_socket_event(u8 kind, const struct sock *sk)
+{
+	u32 id = socket_id(sk);
+	struct work_event *event = id ? new_event(kind, 0) : NULL;
+
+	if (event)
+		event->id = id;
+	return event;
+}
+
+/* Data that a reader may wait for, before it is woken. Behind other data it changes nothing for a reader. */
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(work_arrived, const struct sock *sk)
+{
+	struct work_event *event;
+
+	if (BPF_CORE_READ(sk, sk_receive_queue.qlen) > 1)
+		return 0;
+	event = new_socket_event(WORK_ARRIVED, sk);
+	if (event)
+		note_context(event);
+	submit(event);
+	return 0;
+}
+
+/* A reader would wait for what comes next. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(work_received, const struct sock *sk, int length, int flags)
+{
+	if (length > 0 && !(flags & MSG_PEEK) && !BPF_CORE_READ(sk, sk_receive_queue.qlen))
+		submit(new_socket_event(WORK_RECEIVED, sk));
 	return 0;
 }
 

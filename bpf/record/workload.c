@@ -235,6 +235,13 @@ static void put_event(const struct work_event *event)
 	case WORK_ENTER:
 		put_byte(event->other);
 		break;
+	case WORK_ARRIVED:
+		put_byte(event->detail);
+		put(event->id);
+		break;
+	case WORK_RECEIVED:
+		put(event->id);
+		break;
 	}
 }
 
@@ -363,6 +370,21 @@ static void put_tasks(u64 at)
 	for_each_number("/proc", put_process, &there);
 }
 
+/* Not every kernel has the tracepoints of sockets (Linux 6.3 has). */
+static void leave_out_sockets(struct bpf_object *object)
+{
+	static const struct {
+		const char *program, *tracepoint;
+	} optional[] = { { "work_arrived", "sk_data_ready" }, { "work_received", "sock_recv_length" } };
+	bool there = true;
+	size_t i;
+
+	for (i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+		there &= libbpf_find_vmlinux_btf_id(optional[i].tracepoint, BPF_TRACE_RAW_TP) > 0;
+	for (i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(object, optional[i].program), there);
+}
+
 static struct bpf_object *load(const struct work_options *options, u32 nr_cpus)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
@@ -383,6 +405,7 @@ static struct bpf_object *load(const struct work_options *options, u32 nr_cpus)
 		setup->waits[waits[i].call] = waits[i].wait;
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "records"),
 				 options->buffer_mib << 20);
+	leave_out_sockets(object);
 	if (bpf_object__load(object)) {
 		bpf_object__close(object);
 		return NULL;

@@ -19,7 +19,7 @@ typedef int16_t s16;
 #endif
 
 #define WORK_MAGIC 0x64726f6365727763ULL /* "cwrecord" */
-#define WORK_VERSION 2
+#define WORK_VERSION 3
 
 enum work_frame {
 	WORK_HOST = 1,
@@ -43,6 +43,8 @@ enum work_kind {
 	WORK_TASK = 13, /* it was there before */
 	WORK_GROUP = 14, /* a task is in a task group */
 	WORK_NEW_GROUP = 15, /* what that one is; before its first task */
+	WORK_ARRIVED = 16, /* data at a socket that had none */
+	WORK_RECEIVED = 17, /* all data of a socket */
 };
 
 enum work_leaving { WORK_RUNNABLE, WORK_BLOCKED, WORK_DEAD };
@@ -69,9 +71,9 @@ enum work_wait {
 /* One event; WORK_NAME, WORK_ALLOWED and WORK_GROUP have more behind it. */
 struct work_event {
 	u64 at; /* CLOCK_MONOTONIC, ns */
-	u32 pid; /* the current task, or, of a wakeup by a packet on its way, its sender */
+	u32 pid; /* the current task, or, of what a packet on its way does, its sender */
 	u32 other; /* next, woken, child, moved, named, allowed or grouped task; the handler */
-	u32 id; /* of what the task sleeps on; process of a child; task group, 0 for the root one */
+	u32 id; /* of what the task sleeps on, or a socket; process of a child; task group, 0 for the root one */
 	s16 prio; /* of the next, woken or new task */
 	u16 cpu;
 	u8 kind; /* enum work_kind */

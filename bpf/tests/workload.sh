@@ -26,6 +26,21 @@ if mkdir "$group" 2> /dev/null && { [ -e "$group/cpu.shares" ] || [ -e "$group/c
 	! grep -aq "/coreward-test-" a.cwr || { echo "workload.sh: a group is recorded in which no task was"; exit 1; }
 	rm g.cwr
 fi
+# messages of a task that is awake: where data comes to an empty socket, and where the last is received
+if [ -e /sys/kernel/tracing/events/sock/sk_data_ready ]; then
+	for at_once in 1 2; do
+		"$recorder" --workload -o s.cwr -- python3 -c "if True:
+			import socket
+			a, b = socket.socketpair()
+			for _ in range(20000):
+				for _ in range($at_once): a.send(b'x')
+				for _ in range($at_once): b.recv(1)" 2> messages
+		events=$(sed -n 's/.*: \([0-9]*\) events,.*/\1/p' messages)
+		[ "$events" -ge 40000 ] && [ "$events" -lt 60000 ] ||
+			{ echo "workload.sh: $events events of 20000 times $at_once messages"; exit 1; }
+	done
+	rm s.cwr
+fi
 status=0
 "$recorder" --workload --tracepoints --duration 0.2 -o b.cwr 2> messages || status=$?
 [ $status = 0 ] || { echo "workload.sh: status $status"; exit 1; }

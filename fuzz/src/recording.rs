@@ -34,7 +34,7 @@ pub fn recorded(events: &[u8]) -> Vec<u8> {
         head.iter().flat_map(|word| word.to_le_bytes()).chain(payload).collect::<Vec<u8>>()
     };
     let file = |count: u64| {
-        let head = [&b"cwrecord"[..], &2u64.to_le_bytes()].concat();
+        let head = [&b"cwrecord"[..], &3u64.to_le_bytes()].concat();
         let end = [count.to_le_bytes(), [0; 8]].concat();
         [head, frame(EVENTS, events), frame(END, &end)].concat()
     };

@@ -154,6 +154,9 @@ fn summary(out: &mut dyn Write, recorded: &Recorded, report: &Report) -> Result<
             "objects {channels} that tasks sleep on; of {shared} any of several tasks may take what comes"
         )?;
     }
+    if report.messages > 0 {
+        writeln!(out, "sockets {} messages whose readers were awake", report.messages)?;
+    }
     if !report.groups.is_empty() {
         writeln!(out, "groups  {} that tasks were in", report.groups.len())?;
     }

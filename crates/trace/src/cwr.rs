@@ -14,7 +14,7 @@ use crate::{Format, ReadError};
 /// What a file begins with.
 pub(crate) const MAGIC: &[u8] = b"cwrecord";
 /// The versions that are read.
-const VERSIONS: RangeInclusive<u32> = 1..=2;
+const VERSIONS: RangeInclusive<u32> = 1..=3;
 /// Most task groups.
 const MAX_GROUPS: usize = 10_000;
 /// The longest path of one.
@@ -93,7 +93,7 @@ impl<R: BufRead> CwrReader<R> {
         let header: [u8; 16] = self.bytes()?;
         let version = word(&header[8..]);
         if !VERSIONS.contains(&version) {
-            return self.error(format!("the recording is of version {version} (allowed: 1 and 2)"));
+            return self.error(format!("the recording is of version {version} (allowed: 1 to 3)"));
         }
         self.started = true;
         Ok(())
@@ -285,7 +285,12 @@ impl<R: BufRead> CwrReader<R> {
                 self.new_group()?;
                 What::Other
             }
-            _ => return self.error(format!("an event of kind {kind} (allowed: 1 to 15)")),
+            16 => {
+                event.in_interrupt = Some(self.byte()? != 0);
+                What::Arrived { socket: self.number()? as u32 }
+            }
+            17 => What::Received { socket: self.number()? as u32 },
+            _ => return self.error(format!("an event of kind {kind} (allowed: 1 to 17)")),
         };
         Ok(Some(event))
     }

@@ -155,6 +155,17 @@ pub enum What {
         /// What it sleeps on.
         channel: Channel,
     },
+    /// `sk_data_ready`: data arrived at a socket that had none, sent by whoever the event is of. If a task sleeps there, it is
+    /// woken next.
+    Arrived {
+        /// The number that [`Channel::Socket`] has.
+        socket: u32,
+    },
+    /// `sock_recv_length`: the current task received all data that a socket had.
+    Received {
+        /// The socket.
+        socket: u32,
+    },
     /// A task may run on these CPUs only, from now on or since before the recording; its children inherit that.
     Allowed {
         /// Thread id.
@@ -195,6 +206,8 @@ impl What {
             What::Exec { .. } => "sched_process_exec",
             What::Migrate { .. } => "sched_migrate_task",
             What::WaitsOn { .. } => "sleep",
+            What::Arrived { .. } => "sk_data_ready",
+            What::Received { .. } => "sock_recv_length",
             What::Allowed { .. } => "affinity",
             What::Grouped { .. } => "task group",
             What::HandlerEntry(_) => "interrupt entry",

@@ -44,7 +44,7 @@ fn frame(kind: u32, payload: &[u8]) -> Vec<u8> {
 
 /// A file with a frame for each list of events.
 fn file(frames: &[Vec<Vec<u8>>]) -> Vec<u8> {
-    let mut bytes = [MAGIC, &[2, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let mut bytes = [MAGIC, &[3, 0, 0, 0, 0, 0, 0, 0]].concat();
     bytes.extend(frame(HOST, b"cpus\t2\n"));
     frames.iter().for_each(|events| bytes.extend(frame(EVENTS, &events.concat())));
     let count: usize = frames.iter().map(Vec::len).sum();
@@ -81,6 +81,8 @@ fn events_are_read() {
         event(1, 1, 1, 8, &[2, 0, P120]),
         event(10, 0, 1, 6, &[1]),
         event(11, 0, 1, 6, &[]),
+        event(16, 1, 1, 6, &[0, 78]),
+        event(17, 1, 1, 8, &[78]),
         event(12, 0, 0, 0, &[9]),
     ];
     let events = read(&file(&[first, second])).unwrap();
@@ -106,6 +108,8 @@ fn events_are_read() {
         },
         What::HandlerEntry(Handler::Network),
         What::HandlerExit,
+        What::Arrived { socket: 78 },
+        What::Received { socket: 78 },
         What::Lost { events: 9 },
     ];
     assert_eq!(whats, wanted);
@@ -153,12 +157,13 @@ fn what_is_wrong_is_said_with_its_place() {
         bytes
     };
     assert_eq!(read(&changed(8, 1)).unwrap().len(), 1);
-    refused(&changed(8, 3), "version 3 (allowed: 1 and 2)");
+    assert_eq!(read(&changed(8, 2)).unwrap().len(), 1);
+    refused(&changed(8, 4), "version 4 (allowed: 1 to 3)");
     refused(&changed(16, 9), "a frame of type 9 (allowed: 1 to 3)");
     refused(&changed(20, 7), "a frame of 7 bytes");
     refused(&changed(33, b'x'), "checksum is wrong");
     let of = |bytes: Vec<u8>| file(&[vec![bytes]]);
-    refused(&of(event(16, 0, 1, 6, &[])), "an event of kind 16 (allowed: 1 to 15)");
+    refused(&of(event(18, 0, 1, 6, &[])), "an event of kind 18 (allowed: 1 to 17)");
     refused(&of(event(14, 0, 1, 6, &[6, 1 << 32])), "there is no task group 4294967296");
     let new_group = |weight: u64, max: [u64; 2], path: &str| of(group(7, weight, max, path));
     refused(&new_group(0, [0, 0], "/a"), "group /a: weight is 0 (allowed: 1 to 10000)");
@@ -187,7 +192,7 @@ fn what_is_wrong_is_said_with_its_place() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(payload in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut bytes = [MAGIC, &[2, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let mut bytes = [MAGIC, &[3, 0, 0, 0, 0, 0, 0, 0]].concat();
         let _ = read(&[&bytes[..], &payload].concat());
         bytes.extend(frame(EVENTS, &payload));
         let _ = read(&bytes);

@@ -58,6 +58,11 @@ impl Channels {
         seen.last = Some((waker, at, taker));
     }
 
+    /// A task takes something from a channel without sleeping.
+    pub(super) fn takes(&mut self, via: Via, taker: usize) {
+        self.0.entry(via).or_default().takers.insert(taker);
+    }
+
     /// Is it a channel in the workload?
     pub(super) fn has(&self, via: Via) -> bool {
         self.0.get(&via).is_some_and(|seen| !seen.broadcast)

@@ -26,6 +26,8 @@ pub(super) enum Draft {
     Wake {
         task: usize,
         via: Option<Via>,
+        /// The task was awake: it was a message, and no wakeup.
+        awake: bool,
         /// Another CPU had to be interrupted for it.
         interrupts: bool,
         /// It answers that task's request.
@@ -36,11 +38,15 @@ pub(super) enum Draft {
     Await {
         task: usize,
         via: Option<Via>,
+        /// It did not sleep, since the message was there.
+        awake: bool,
         /// It waits for requests.
         request: bool,
         /// Nothing came of it.
         nothing: bool,
     },
+    /// It sent something that nobody is known to have waited for.
+    Sent,
     /// It happened without a wakeup.
     Unseen(Unseen),
     Start(usize),
@@ -80,7 +86,9 @@ pub(super) struct Style<'a> {
     pub(super) open_loop: bool,
     /// When the task started.
     pub(super) born: u64,
-    /// It was started in the recording, as a process or as a thread.
+    /// Who started it in the recording, if that one is imported.
+    pub(super) parent: Option<usize>,
+    /// It was started as a process or as a thread.
     pub(super) started: Option<bool>,
     /// It is the first task of its process.
     pub(super) leads: bool,
@@ -98,6 +106,21 @@ pub(super) struct Steps {
     pub(super) periodic: u64,
 }
 
+/// Leaves out what was sent to nobody, and joins the work before and after it.
+pub(super) fn join(drafts: &mut Vec<Draft>) {
+    drafts.retain(|draft| *draft != Draft::Sent);
+    drafts.dedup_by(|next, draft| match (draft, next) {
+        (
+            Draft::Run { work, switches, empties },
+            Draft::Run { work: more, switches: again, empties: afterwards },
+        ) => {
+            (*work, *switches, *empties) = (*work + *more, *switches + *again, *afterwards);
+            true
+        }
+        _ => false,
+    });
+}
+
 /// `number` is a task's index in the workload, and whether it is another process.
 pub(super) fn steps(
     drafts: &[Draft],
@@ -113,12 +136,17 @@ pub(super) fn steps(
         Some(false) => costs.thread_start_ns,
         None => 0,
     };
-    let last = drafts.iter().rposition(|draft| matches!(draft, Draft::Run { .. }));
+    let exits = exits(drafts, style);
+    let last = drafts[..exits.unwrap_or(drafts.len())].iter().rposition(is_work);
     for (index, draft) in drafts.iter().enumerate() {
+        if exits == Some(index) {
+            out.steps.push(Step::Exit);
+        }
         match *draft {
             Draft::Run { work, switches, empties } => {
                 debt += u64::from(switches) * (costs.context_switch_ns + costs.pick_next_ns);
-                debt += match drafts.get(index + 1) {
+                let sleeps = |draft: &&Draft| !matches!(draft, Draft::Await { awake: true, .. });
+                debt += match drafts[index + 1..].iter().find(sleeps) {
                     Some(Draft::Await { .. }) => costs.dequeue_ns,
                     Some(Draft::Block { .. }) => costs.dequeue_ns + costs.syscall_ns,
                     _ if style.ended && last == Some(index) => {
@@ -136,9 +164,10 @@ pub(super) fn steps(
                     _ => {}
                 }
             }
-            Draft::Wake { task, via, interrupts, answer, nothing } => {
+            Draft::Sent => {}
+            Draft::Wake { task, via, awake, interrupts, answer, nothing } => {
                 let Some((task, _)) = number(task) else { continue };
-                debt += costs.wakeup_ns + costs.enqueue_ns;
+                debt += if awake { 0 } else { costs.wakeup_ns + costs.enqueue_ns };
                 debt += if interrupts { costs.ipi_send_ns } else { 0 };
                 if nothing {
                     continue;
@@ -163,8 +192,10 @@ pub(super) fn steps(
             Draft::Nice(nice) => out.steps.push(Step::Nice(nice)),
             Draft::Group(group) => out.steps.push(Step::Group(group)),
             Draft::Await { .. } | Draft::Block { .. } | Draft::First { .. } => {
-                // what is still owed cannot come out of the next segment, which has its own
-                out.missing_ns += std::mem::take(&mut debt);
+                // what is still owed when it sleeps cannot come out of the next segment, which has its own
+                if !matches!(draft, Draft::Await { awake: true, .. }) {
+                    out.missing_ns += std::mem::take(&mut debt);
+                }
                 let step = match *draft {
                     Draft::Await { nothing: true, .. } => None,
                     Draft::Await { task, via, request, .. } => number(task).map(|(task, _)| {
@@ -185,6 +216,22 @@ pub(super) fn steps(
     }
     out.missing_ns += debt;
     out
+}
+
+fn is_work(draft: &Draft) -> bool {
+    matches!(draft, Draft::Run { .. })
+}
+
+/// Where a process that ends wakes its parent, having given back its memory: there is no time for that afterwards.
+fn exits(drafts: &[Draft], style: &Style<'_>) -> Option<usize> {
+    let parent = style.parent.filter(|_| style.ended && style.leads)?;
+    let before = drafts.iter().rposition(|draft| !is_work(draft) && !matches!(draft, Draft::Wake { .. }));
+    let end = before.map_or(0, |before| before + 1);
+    let wakes = |draft: &Draft| matches!(draft, Draft::Wake { task, awake: false, .. } if *task == parent);
+    let at = end + drafts[end..].iter().rposition(wakes)?;
+    let work = |draft: &Draft| if let Draft::Run { work, .. } = draft { *work } else { 0 };
+    let left: u64 = drafts[at..].iter().map(work).sum();
+    (left < style.costs.process_exit_ns).then_some(at)
 }
 
 fn opens(style: &Style<'_>, cause: Cause) -> bool {
@@ -236,7 +283,7 @@ mod tests {
     }
 
     fn style(costs: &Costs) -> Style<'_> {
-        Style { costs, open_loop: false, born: 1000, started: None, leads: false, ended: false }
+        Style { costs, open_loop: false, born: 1000, parent: None, started: None, leads: false, ended: false }
     }
 
     fn made(drafts: &[Draft], style: &Style<'_>) -> Vec<Step> {
@@ -244,11 +291,11 @@ mod tests {
     }
 
     fn wake(task: usize, interrupts: bool) -> Draft {
-        Draft::Wake { task, via: None, interrupts, answer: false, nothing: false }
+        Draft::Wake { task, via: None, awake: false, interrupts, answer: false, nothing: false }
     }
 
     fn awaits(task: usize) -> Draft {
-        Draft::Await { task, via: None, request: false, nothing: false }
+        Draft::Await { task, via: None, awake: false, request: false, nothing: false }
     }
 
     fn run(work: u64) -> Draft {
@@ -310,6 +357,17 @@ mod tests {
         assert_eq!(of(&[run(10_000)], &ends(true)).0, [Step::Run(7300)]);
         assert_eq!(of(&[run(10_000)], &ends(false)).0, [Step::Run(9300)]);
         assert_eq!(of(&[run(100), Draft::Start(1), run(10_000)], &style(&costs)).0[2], Step::Run(5000));
+        // a process has given back its memory when it wakes its parent, unless it goes on for longer than that takes
+        let ends = Style { started: Some(true), parent: Some(7), ..ends(true) };
+        for (after, left) in
+            [(1999, vec![Step::Exit, Step::Wake(7), Step::Run(799)]), (2001, vec![Step::Wake(7)])]
+        {
+            let steps = of(&[run(10_000), wake(7, false), run(after)], &ends).0;
+            assert!(steps[1..].starts_with(&left), "{after}: {steps:?}");
+        }
+        assert_eq!(of(&[run(10_000), wake(7, false), run(1500)], &ends).0[0], Step::Run(10_000 - 400 - 2700));
+        let other = [run(10_000), wake(6, false), run(1500)];
+        assert!(!of(&other, &ends).0.contains(&Step::Exit));
         // a segment that is too short for its costs has none, and the next one does not pay
         let short = [wake(1, false), run(200), awaits(1), run(10_000)];
         assert_eq!(

@@ -30,6 +30,7 @@ impl Import {
         }
         for index in 0..self.tasks.len() {
             self.step(index, None);
+            draft::join(&mut self.tasks[index].drafts);
         }
         let numbers = self.numbers();
         if numbers.iter().all(Option::is_none) {
@@ -97,6 +98,7 @@ impl Import {
                 costs: &costs,
                 open_loop: self.options.open_loop,
                 born: parent.and(task.born).unwrap_or(start),
+                parent,
                 started: parent.map(|parent| process(parent) != process(index)),
                 leads: !processes.contains_key(&process(index)),
                 ended: task.state == State::Dead,

@@ -11,6 +11,7 @@ mod channel;
 mod cpu;
 mod draft;
 mod finish;
+mod message;
 mod report;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ pub use cause::{Cause, Causes};
 use channel::{Channels, Via};
 use cpu::{Cpus, Current};
 use draft::Draft;
+use message::{Batch, Sockets};
 pub use report::{Class, LeftOut, Report};
 
 /// Most CPUs of a recording.
@@ -120,6 +122,9 @@ struct Seen {
     woken_awake: Option<Cause>,
     /// What it is about to sleep on, or sleeps on.
     waits_on: Option<Channel>,
+    /// What it last slept on to wait for sockets.
+    listens: Option<Channel>,
+    batch: Batch,
     /// What it has when it first runs, and what it has now.
     begins: Attributes,
     now: Attributes,
@@ -138,6 +143,7 @@ pub struct Import {
     /// The present task of each thread id.
     by_pid: HashMap<i32, usize>,
     channels: Channels,
+    sockets: Sockets,
     /// Those that tasks may be bound to.
     sets: Numbers<CpuSet>,
     /// When tasks were woken, ran and waited, by their index.
@@ -166,6 +172,7 @@ impl Import {
             tasks: Vec::new(),
             by_pid: HashMap::new(),
             channels: Channels::default(),
+            sockets: Sockets::default(),
             sets: Numbers::default(),
             watch: Watch::default(),
             start: None,
@@ -207,6 +214,9 @@ impl Import {
         }
         let cpu = self.cpu(event.cpu)?;
         self.header(event, cpu)?;
+        if !matches!(event.what, What::Waking { .. }) {
+            self.sockets.passes(cpu);
+        }
         match event.what {
             What::Switch { prev, leaving, next } => self.switch(event.at, cpu, &prev, leaving, &next)?,
             What::Waking { task } => {
@@ -245,8 +255,15 @@ impl Import {
             What::WaitsOn { channel } => {
                 if let Current::Task(index) = self.cpus.current(cpu) {
                     self.tasks[index].waits_on = Some(channel);
+                    if matches!(channel, Channel::Socket(_) | Channel::Epoll(_) | Channel::Poll) {
+                        self.tasks[index].listens = Some(channel);
+                        self.account(cpu, event.at);
+                        self.begin_batch(index, 0);
+                    }
                 }
             }
+            What::Arrived { socket } => self.arrived(event, cpu, socket)?,
+            What::Received { socket } => self.received(event.at, cpu, socket),
             What::Allowed { pid, cpus } => {
                 let index = self.task(&Task { pid, comm: event.comm, prio: DEFAULT_PRIO })?;
                 // one none of whose CPUs is online may use all (cpuset_cpus_allowed_fallback())
@@ -350,6 +367,8 @@ impl Import {
             wakeup: None,
             woken_awake: None,
             waits_on: None,
+            listens: None,
+            batch: Batch::default(),
             begins,
             now: begins,
             cpu_ns: 0,
@@ -494,12 +513,12 @@ impl Import {
         task.unknown_ns += if cause == Cause::Unknown { at - since } else { 0 };
     }
 
-    /// What wakes: an interrupt, or the task that runs.
+    /// What wakes a task, or sends something: an interrupt, or the task that runs.
     fn cause(
         &mut self,
         event: &Event,
         cpu: usize,
-        woken: usize,
+        woken: Option<usize>,
     ) -> Result<(Cause, Option<usize>), ImportError> {
         // a packet over the loopback interface comes by a handler, but from a task
         if event.in_interrupt != Some(false)
@@ -517,7 +536,7 @@ impl Import {
         if self.tasks[waker].left_out.is_some() {
             return Ok((Cause::LeftOut, None));
         }
-        if waker == woken {
+        if Some(waker) == woken {
             return Ok((Cause::Unknown, None));
         }
         self.unsure += u64::from(event.in_interrupt.is_none());
@@ -530,8 +549,9 @@ impl Import {
             return Ok(());
         }
         let index = self.task(woken)?;
-        let (cause, waker) = self.cause(event, cpu, index)?;
+        let (cause, waker) = self.cause(event, cpu, Some(index))?;
         let state = self.tasks[index].state;
+        let by_socket = self.sockets.wakes(cpu, self.tasks[index].waits_on);
         if self.tasks[index].left_out.is_some() {
             self.tasks[index].state = State::Queued { since: at };
             return Ok(());
@@ -559,17 +579,30 @@ impl Import {
                     _ => {}
                 }
                 let sleeps = matches!(state, State::Blocked { .. });
-                let via = self.tasks[index].waits_on.filter(|_| sleeps).and_then(|on| Via::of(on, index));
+                let on = self.tasks[index].waits_on.filter(|_| sleeps);
+                // it was about to sleep where it does so otherwise
+                let on = on.or(self.tasks[index].listens.filter(|_| by_socket && awake));
+                let via = on.and_then(|on| Via::of(on, index));
                 if let Some(via) = via {
                     self.channels.wakes(via, waker, index, at);
                 }
                 self.step(
                     waker,
-                    Some(Draft::Wake { task: index, via, interrupts: false, answer: false, nothing: false }),
+                    Some(Draft::Wake {
+                        task: index,
+                        via,
+                        awake: false,
+                        interrupts: false,
+                        answer: false,
+                        nothing: false,
+                    }),
                 );
                 let draft = self.tasks[waker].drafts.len() - 1;
                 self.tasks[index].wakeup = Some(Wakeup { by: waker, draft, cpu, at });
-                self.step(index, Some(Draft::Await { task: waker, via, request: false, nothing: false }));
+                self.step(
+                    index,
+                    Some(Draft::Await { task: waker, via, awake: false, request: false, nothing: false }),
+                );
                 if awake {
                     return Ok(());
                 }

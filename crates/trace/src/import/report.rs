@@ -27,6 +27,8 @@ pub struct Report {
     pub channels: [u64; 2],
     /// Wakeups that answer requests: they go to whoever made the request that was taken.
     pub answers: u64,
+    /// Messages over sockets whose readers were awake; they wait for these, too.
+    pub messages: u64,
     /// Tasks that were woken before they had gone to sleep; they wait for that, too.
     pub woken_awake: u64,
     /// From a wakeup of an imported task to its running: median and 99th percentile, in us.
