@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Compares the gallery's recordings with their simulations: on the same CPUs, carried to the other number of CPUs, and
-synthesized.
+synthesized: compare.py [DIRECTORY...], what import.py wrote there, otherwise beside this file.
 
-Needs coreward in PATH. Prints tables for docs/results/gallery.md and docs/results/import.md.
+Of several directories, a cell has the medians, and the median of how far each simulation is off. Needs coreward in PATH.
+Prints tables for docs/results/gallery.md and docs/results/import.md.
 """
 import gzip
 import json
 import pathlib
 import re
+import statistics
 import subprocess
+import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).parent
+DIRECTORIES = [pathlib.Path(name) for name in sys.argv[1:]] or [pathlib.Path(__file__).parent]
 # figure of recorded.json, metric, how far it may be off in percent
 FIGURES = [
     ("runtime_s", "runtime_s", 10),
@@ -22,8 +25,8 @@ FIGURES = [
 ]
 
 
-def metrics(workload):
-    command = ["coreward", "run", workload, "--machine", HERE / "here.toml", "--json"]
+def metrics(workload, directory):
+    command = ["coreward", "run", workload, "--machine", directory / "here.toml", "--json"]
     ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     report = json.loads(ran.stdout)
     # what happens while a CPU is idle is not in the recorded tasks' time
@@ -31,79 +34,88 @@ def metrics(workload):
     return report["metrics"] | {"tasks_s": report["metrics"]["busy_s"] - idle}
 
 
-def read(name):
-    return json.loads(gzip.decompress((HERE / f"{name}.cww").read_bytes()))
+def read(path):
+    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 def turns(workload):
     """What a synthetic workload counts as events: what a task does until it waits."""
-    return sum(len(re.findall(r"[atqsu]\d", task["steps"])) + 1 for task in workload["tasks"])
+    # what is taken at once is one wait
+    waits = r"[aqsu]\d|t(\d+)(?! t\1\b)"
+    return sum(len(re.findall(waits, task["steps"])) + 1 for task in workload["tasks"])
 
 
-def synthetic(name, figures):
+def rates(name, figures, directory):
     """What was recorded, replayed and synthesized in a second."""
-    recorded_s = figures["runtime_s"]
-    counted = turns(read(name))
-    replayed, made = metrics(HERE / f"{name}.cww"), metrics(f"{HERE / name}.cww --time {recorded_s:.3f}")
+    recorded_s, path = figures["runtime_s"], directory / f"{name}.cww"
+    counted = turns(read(path))
+    replayed, made = metrics(path, directory), metrics(f"{path} --time {recorded_s:.3f}", directory)
     columns = [(recorded_s, figures | {"events": counted, "tasks_s": figures["cpu_s"]})]
     columns += [(replayed["runtime_s"], replayed | {"events": counted}), (made["runtime_s"], made)]
-    rates = [[of[metric] / seconds for seconds, of in columns] for metric in ("events", "tasks_s", "wakeups")]
-    latencies = [[of[f"wakeup_latency_us_{part}"] for _, of in columns] for part in ("p50", "p99")]
-    cells = [" / ".join(f"{figure:.4g}" for figure in cell) for cell in rates + latencies]
-    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    found = [[of[metric] / seconds for seconds, of in columns] for metric in ("events", "tasks_s", "wakeups")]
+    return found + [[of[f"wakeup_latency_us_{part}"] for _, of in columns] for part in ("p50", "p99")]
 
 
-def on_cpus(name, cpus, directory):
+def on_cpus(name, cpus, directory, out):
     """The workload with another affinity."""
-    workload = read(name)
+    workload = read(directory / f"{name}.cww")
     for task in workload["tasks"]:
         task.pop("cpus", None)
         task["steps"] = " ".join(step for step in task["steps"].split() if step[0] != "c")
         if cpus == 1:
             task["cpus"] = [0]
-    path = pathlib.Path(directory) / f"{name}-on-{cpus}.cww"
+    path = pathlib.Path(out) / f"{name}-on-{cpus}.cww"
     path.write_text(json.dumps(workload))
     return path
 
 
-def row(name, figures, simulated):
+def same(name, recorded, directory):
+    """Recorded and simulated figures on the same CPUs."""
+    simulated = metrics(directory / f"{name}.cww", directory)
+    return [(recorded[name][figure], simulated[metric]) for figure, metric, _ in FIGURES]
+
+
+def carried(name, recorded, directory):
+    """Throughput and latencies on the other number of CPUs, recorded there and predicted."""
+    program, cpus = name.rsplit("-", 1)
+    here, there = recorded[name], recorded[f"{program}-{3 - int(cpus)}"]
+    with tempfile.TemporaryDirectory() as out:
+        simulated = metrics(on_cpus(name, 3 - int(cpus), directory, out), directory)
+    # the same work in another time
+    predicted = here["throughput"] * here["runtime_s"] / simulated["runtime_s"]
+    p99 = "wakeup_latency_us_p99"
+    return [(there["throughput"], predicted), (there[p99], simulated[p99])]
+
+
+def row(name, rounds, allowed):
+    """A row of pairs of real and simulated figures, each of which may be off by so many percent."""
     cells = []
-    for figure, metric, allowed in FIGURES:
-        real, got = figures[figure], simulated[metric]
-        off = 100 * (got / real - 1)
-        sign = "" if abs(off) <= allowed else " **✗**"
+    for pairs, limit in zip(zip(*rounds), allowed):
+        real, got = (statistics.median(figures) for figures in zip(*pairs))
+        off = 100 * statistics.median(simulated / recorded - 1 for recorded, simulated in pairs)
+        sign = "" if abs(off) <= limit else " **✗**"
         cells.append(f"{real:.4g} / {got:.4g} ({off:+.0f} %){sign}")
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def main():
-    recorded = json.loads((HERE / "recorded.json").read_text())
-    head = "| recording | runtime, s | CPU time, s | wakeups | latency p50, us | latency p99, us |\n|---|---|---|---|---|---|"
-    print(head)
-    for name, figures in recorded.items():
-        row(name, figures, metrics(HERE / f"{name}.cww"))
+    recorded = {directory: json.loads((directory / "recorded.json").read_text()) for directory in DIRECTORIES}
+    names = list(recorded[DIRECTORIES[0]])
+    print("| recording | runtime, s | CPU time, s | wakeups | latency p50, us | latency p99, us |\n|---|---|---|---|---|---|")
+    for name in names:
+        row(name, [same(name, recorded[of], of) for of in DIRECTORIES], [limit for _, _, limit in FIGURES])
     print("\n| carried | throughput there / predicted | latency p99 there / predicted, us |\n|---|---|---|")
-    with tempfile.TemporaryDirectory() as directory:
-        for name, here in recorded.items():
-            program, cpus = name.rsplit("-", 1)
-            to = 3 - int(cpus)
-            there = recorded[f"{program}-{to}"]
-            simulated = metrics(on_cpus(name, to, directory))
-            # the same work in another time
-            predicted = here["throughput"] * here["runtime_s"] / simulated["runtime_s"]
-            cells = []
-            for real, got, allowed in [
-                (there["throughput"], predicted, 10),
-                (there["wakeup_latency_us_p99"], simulated["wakeup_latency_us_p99"], 50),
-            ]:
-                off = 100 * (got / real - 1)
-                sign = "" if abs(off) <= allowed else " **✗**"
-                cells.append(f"{real:.4g} / {got:.4g} ({off:+.0f} %){sign}")
-            print(f"| {program}, {cpus} to {to} CPUs | {' | '.join(cells)} |", flush=True)
+    for name in names:
+        program, cpus = name.rsplit("-", 1)
+        rounds = [carried(name, recorded[of], of) for of in DIRECTORIES]
+        row(f"{program}, {cpus} to {3 - int(cpus)} CPUs", rounds, [10, 50])
     print("\n| recorded / replayed / synthetic | turns per s | CPU time per s | wakeups per s | latency p50, us | p99, us |")
     print("|---|---|---|---|---|---|")
-    for name, figures in recorded.items():
-        synthetic(name, figures)
+    for name in names:
+        rounds = [rates(name, recorded[of][name], of) for of in DIRECTORIES]
+        medians = [[statistics.median(figures) for figures in zip(*cell)] for cell in zip(*rounds)]
+        cells = [" / ".join(f"{figure:.4g}" for figure in cell) for cell in medians]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 main()

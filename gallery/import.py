@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the gallery's workloads of its recordings: import.py DIRECTORY, where record.sh wrote them.
+"""Makes the gallery's workloads of its recordings: import.py DIRECTORY [TO], where record.sh wrote them.
 
-Writes NAME.cww and recorded.json beside this file: what was recorded of the imported tasks, to compare simulations with.
-Needs coreward in PATH.
+Writes NAME.cww and recorded.json beside this file, or to TO: what was recorded of the imported tasks, to compare
+simulations with. TO has to have the machine, here.toml. Needs coreward in PATH.
 """
 import json
 import pathlib
@@ -10,7 +10,8 @@ import re
 import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).parent
+FROM = pathlib.Path(sys.argv[1])
+TO = pathlib.Path(sys.argv[2]) if sys.argv[2:] else pathlib.Path(__file__).parent
 # the tasks that are imported, and how many seconds, so that the files stay small
 ONLY = {
     "compile": (["make", "gcc", "cc1", "as", "sh"], None),
@@ -41,8 +42,8 @@ def main():
     for program, (names, seconds) in ONLY.items():
         for cpus in ["2", "1"]:
             name = f"{program}-{cpus}"
-            command = ["coreward", "import", f"{sys.argv[1]}/{name}.cwr", "--machine", HERE / "here.toml", "--json"]
-            command += ["-o", HERE / f"{name}.cww"]
+            command = ["coreward", "import", FROM / f"{name}.cwr", "--machine", TO / "here.toml", "--json"]
+            command += ["-o", TO / f"{name}.cww"]
             for only in names:
                 command += ["--only", only]
             if seconds:
@@ -50,7 +51,7 @@ def main():
             report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             median, p99 = report["wakeup_latency_us"]
             waits = sum(report["waits"].values())
-            text = pathlib.Path(sys.argv[1], f"{name}.txt").read_text()
+            text = (FROM / f"{name}.txt").read_text()
             recorded[name] = {
                 "throughput": throughput(program, text, report["duration_s"]),
                 "runtime_s": report["duration_s"],
@@ -60,7 +61,7 @@ def main():
                 "wakeup_latency_us_p50": median,
                 "wakeup_latency_us_p99": p99,
             }
-    (HERE / "recorded.json").write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
+    (TO / "recorded.json").write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
 
 
 main()
