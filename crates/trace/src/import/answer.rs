@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::channel::{Channels, Via};
 use super::draft::{Draft, Unseen};
+use super::message::Connections;
 
 /// Least exchanges of a request and its answer. If servers woke whoever had woken them every other time by chance, two
 /// of three would still be so in one of 20 cases, of 30 wakeups (binomial distribution); with fewer of them more often.
@@ -160,6 +161,13 @@ impl Relation {
             servers: servers.clone(),
             replies,
         })
+    }
+
+    /// Does a client have several connections with a server? Each may have a request, and which one an answer is for decides
+    /// what the client does then.
+    fn has_several_at_once(&self, connections: &Connections) -> bool {
+        let several = |client| self.servers.iter().any(|server| connections.several(client, *server));
+        self.replies.keys().any(|client| several(*client))
     }
 
     fn part(&self, index: usize, draft: &Draft, places: &Places<'_>) -> Option<Part> {
@@ -314,6 +322,7 @@ pub(super) fn tie(
     drafts: &mut [&mut Vec<Draft>],
     classes: &[u32],
     channels: &mut Channels,
+    connections: &Connections,
 ) -> Vec<Option<Via>> {
     let places = Places::new(drafts, channels, classes);
     let all = places.all(drafts);
@@ -325,6 +334,9 @@ pub(super) fn tie(
     let (mut requests, mut replies) = (BTreeSet::new(), BTreeSet::new());
     for via in servers {
         let Some(relation) = Relation::at(via, &all, &places, drafts) else { continue };
+        if relation.has_several_at_once(connections) {
+            continue;
+        }
         let other = |(client, place): (&usize, &Via)| awaits[*client].is_some_and(|known| known != *place);
         let conflicts = replies.contains(&via)
             || relation.replies.values().any(|place| requests.contains(place))

@@ -84,7 +84,7 @@ impl Import {
         };
         let classes: Vec<u32> = self.tasks.iter().map(&mut of_class).collect();
         let mut drafts: Vec<_> = self.tasks.iter_mut().map(|task| &mut task.drafts).collect();
-        let answers = answer::tie(&mut drafts, &classes, &mut self.channels);
+        let answers = answer::tie(&mut drafts, &classes, &mut self.channels, &self.connections);
         let channels = self.channels.numbers();
         // threads of a process that is not known are processes of their own
         let process =

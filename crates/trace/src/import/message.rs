@@ -58,6 +58,22 @@ impl Sockets {
     }
 }
 
+/// Over which sockets tasks receive messages of each other.
+#[derive(Default)]
+pub(super) struct Connections(HashMap<(usize, usize), (u32, bool)>);
+
+impl Connections {
+    fn note(&mut self, receiver: usize, sender: usize, socket: u32) {
+        let (first, several) = self.0.entry((receiver, sender)).or_insert((socket, false));
+        *several |= *first != socket;
+    }
+
+    /// Are there several from one task to another?
+    pub(super) fn several(&self, receiver: usize, sender: usize) -> bool {
+        self.0.get(&(receiver, sender)).is_some_and(|(_, several)| *several)
+    }
+}
+
 /// What a task receives before it sends again: all of it has to have come by then.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -86,6 +102,9 @@ impl Import {
     pub(super) fn received(&mut self, at: u64, cpu: usize, socket: u32) {
         let Current::Task(index) = self.cpus.current(cpu) else { return };
         let Some(Message { at: arrived, sent, woke }) = self.sockets.messages.remove(&socket) else { return };
+        if let Some((sender, _)) = sent {
+            self.connections.note(index, sender, socket);
+        }
         self.account(cpu, at);
         let later = arrived < self.tasks[index].batch.since;
         if !later {

@@ -25,7 +25,7 @@ pub use cause::{Cause, Causes};
 use channel::{Channels, Via};
 use cpu::{Cpus, Current};
 use draft::Draft;
-use message::{Batch, Sockets};
+use message::{Batch, Connections, Sockets};
 pub use report::{Class, LeftOut, Report};
 
 /// Most CPUs of a recording.
@@ -144,6 +144,7 @@ pub struct Import {
     by_pid: HashMap<i32, usize>,
     channels: Channels,
     sockets: Sockets,
+    connections: Connections,
     /// Those that tasks may be bound to.
     sets: Numbers<CpuSet>,
     /// When tasks were woken, ran and waited, by their index.
@@ -173,6 +174,7 @@ impl Import {
             by_pid: HashMap::new(),
             channels: Channels::default(),
             sockets: Sockets::default(),
+            connections: Connections::default(),
             sets: Numbers::default(),
             watch: Watch::default(),
             start: None,

@@ -519,6 +519,27 @@ fn an_answer_is_told_from_another_wakeup() {
 }
 
 #[test]
+fn who_has_several_connections_may_await_several_answers() {
+    // as above, over sockets: so many of each client with the server, used in turn
+    let recorded = |connections: u64| {
+        let mut events: Vec<_> = blocks(0, 2, SERVER, 10).into();
+        for i in 0..24 {
+            let (at, client, next) = (1000 * (i + 1), 10 + i as i32 % 2, 11 - i as i32 % 2);
+            let socket = |i: u64| 100 * client as u32 + (i / 2 % connections) as u32;
+            // the answer before
+            events.extend((i > 1).then(|| receives(at - 10, client, socket(i - 2))));
+            events.extend([arrives(at, client, 5000 + socket(i)), wakes(at, client, 2)]);
+            events.extend(blocks(at + 100, client, Channel::Epoll(client as u32), 2));
+            events.push(receives(at + 110, 2, 5000 + socket(i)));
+            events.extend([arrives(at + 300, 2, socket(i)), wakes(at + 300, 2, client)]);
+            events.extend(blocks(at + 400, 2, SERVER, next));
+        }
+        import_events(&events).1.answers
+    };
+    assert_eq!([recorded(1), recorded(2)], [24, 0]);
+}
+
+#[test]
 fn a_wakeup_just_before_the_switch_ends_the_wait() {
     use Step::*;
     let away =
