@@ -98,21 +98,24 @@ fn memory() {
 
 fn speed(on: On, cpus: u64, machine: &str, groups: u64, loops: u64) {
     let workload = format!("hackbench -g {groups} -f 20 --threads --pipe -l {loops} -s 100");
-    let mut events = Vec::new();
+    // each of a group's 20 senders sends so many to each of its 20 receivers
+    let messages = (groups * 20 * 20 * loops) as f64;
     let mut floors = Vec::new();
-    let mut decisions = Vec::new();
+    let mut rates: [Vec<f64>; 4] = Default::default();
     for _ in 0..ROUNDS {
         // a segment and a tick of each CPU
         floors.push(floor(2 * cpus));
         let (outcome, seconds) = simulate(machine, &workload, on);
-        events.push(outcome.events as f64 / seconds);
         let count = |metric| outcome.metrics.get(metric).unwrap_or(0.0);
-        decisions.push((count(Metric::wakeups) + count(Metric::context_switches)) / seconds);
+        let decisions = count(Metric::wakeups) + count(Metric::context_switches);
+        let done = [outcome.events as f64, messages, decisions, outcome.end_ns as f64 / 1e9];
+        rates.iter_mut().zip(done).for_each(|(rates, done)| rates.push(done / seconds));
     }
-    let (events, floor, decisions) = (median(events), median(floors), median(decisions));
+    let ([events, messages, decisions, simulated], floor) = (rates.map(median), median(floors));
     println!(
         "features={} cpus={cpus} tasks={} events_per_s={events:.0} floor_per_s={floor:.0} ratio={:.2} \
-         wakeups_and_switches_per_s={decisions:.0} ns_per_event={:.0}",
+         messages_per_s={messages:.0} wakeups_and_switches_per_s={decisions:.0} simulated_s_per_s={simulated:.4} \
+         ns_per_event={:.0}",
         on.name(),
         groups * 40,
         events / floor,
@@ -123,6 +126,7 @@ fn speed(on: On, cpus: u64, machine: &str, groups: u64, loops: u64) {
 fn main() {
     memory();
     for on in [On::Default, On::All] {
+        speed(on, 2, "2c", 1, 3000);
         speed(on, 8, "1n1l4c2t", 1, 3000);
         speed(on, 64, "1n4l8c2t", 5, 800);
         speed(on, 384, "epyc-9654-2s", 32, 150);
