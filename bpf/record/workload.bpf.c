@@ -372,11 +372,11 @@ int BPF_PROG(work_arrived, const struct sock *sk)
 	return 0;
 }
 
-/* A reader would wait for what comes next. */
+/* A reader would wait for what comes next. The end of a connection, of no bytes, is waited for as data is. */
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(work_received, const struct sock *sk, int length, int flags)
 {
-	if (length > 0 && !(flags & MSG_PEEK) && !BPF_CORE_READ(sk, sk_receive_queue.qlen))
+	if (length >= 0 && !(flags & MSG_PEEK) && !BPF_CORE_READ(sk, sk_receive_queue.qlen))
 		submit(new_socket_event(WORK_RECEIVED, sk));
 	return 0;
 }

@@ -29,6 +29,7 @@ impl Import {
             self.account(cpu, self.end);
         }
         for index in 0..self.tasks.len() {
+            self.begin_batch(index, 0);
             self.step(index, None);
             draft::join(&mut self.tasks[index].drafts);
         }

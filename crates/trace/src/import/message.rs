@@ -6,10 +6,9 @@
 
 use std::collections::HashMap;
 
+use super::draft::Draft;
 use super::{Current, Import, ImportError, Via};
 use crate::event::{Channel, Event};
-
-use super::draft::Draft;
 
 /// Data that arrived at a socket and was not received yet.
 struct Message {
