@@ -33,7 +33,7 @@ impl Experiment {
             let option = option.to_owned();
             move |what: String| ExperimentError(format!("{option}: {what}"))
         };
-        let setup::Default { mut policy, notes } = setup::policy(options.profile, options.machine)
+        let setup::Default { mut policy, mut notes } = setup::policy(options.profile, options.machine)
             .map_err(|error| ExperimentError(error.to_string()))?;
         let mut label = policy.profile.name().to_owned();
         if let Some(changes) = options.baseline_with {
@@ -56,7 +56,11 @@ impl Experiment {
                 true => baseline.policy.clone(),
                 false => changed(&baseline.policy, &rest).map_err(refused("--with"))?,
             };
-            variants.push(Side { seed: own_seed.unwrap_or(seed), ..side(changes, policy) });
+            let variant = Side { seed: own_seed.unwrap_or(seed), ..side(changes, policy) };
+            if is_same(&variant, &baseline) {
+                notes.push(format!("--with {changes} changes nothing: {} is so already", baseline.label));
+            }
+            variants.push(variant);
         }
         let mut origin = vec![options.workload.to_owned(), "--machine".into(), options.machine.to_owned()];
         origin.extend(["--profile".into(), baseline.policy.profile.name().to_owned()]);
@@ -95,6 +99,11 @@ impl Experiment {
             notes,
         })
     }
+}
+
+fn is_same(variant: &Side, baseline: &Side) -> bool {
+    let of = |side: &Side| (side.policy.profile.name(), side.policy.deviations(), side.seed);
+    of(variant) == of(baseline)
 }
 
 /// The seed that a variant begins with, if `seed=S` is among its changes, and the others.
@@ -207,6 +216,15 @@ mod tests {
         assert_eq!(seeds, [1001, 7, 1]);
         assert!(found.variants[0].policy.deviations().is_empty());
         assert_eq!(found.variants[1].policy.deviations(), ["WAKEUP_BIAS_PREV"]);
+    }
+
+    #[test]
+    fn a_variant_that_changes_nothing_is_noted() {
+        let notes = |with| experiment(with).unwrap().notes;
+        let before = notes(&["NO_SIS_UTIL", "seed=7", "TTWU_QUEUE,WAKEUP_BIAS_PREV"]);
+        let after = notes(&["NO_SIS_UTIL", "TTWU_QUEUE"]);
+        assert_eq!(after[..before.len()], before);
+        assert_eq!(after[before.len()..], ["--with TTWU_QUEUE changes nothing: linux-6.5 is so already"]);
     }
 
     #[test]
