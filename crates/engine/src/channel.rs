@@ -48,23 +48,24 @@ enum Buffers {
     Socket { queue: VecDeque<(u32, u32)>, charged: u32 },
 }
 
-/// A channel with its wait queues.
+/// A channel with its wait queues. Its fields lie in this order: what each read and write uses shares the first cache lines.
+#[repr(C)]
 pub(crate) struct Channel {
+    /// The kernel's lock on it, and the CPU that had its lines last.
+    pub(crate) lock: Lock,
+    /// The CPU that wrote last, where the data is.
+    writer_cpu: u32,
+    /// The CPU that read last: it has the memory that the next message is written to.
+    reader_cpu: u32,
     kind: ChannelKind,
     /// Nothing will be written any more.
     pub(crate) closed: bool,
+    /// The reference counts of its open files, that to read from and that to write to, by [`Side`].
+    pub(crate) files: [Line; 2],
     buffers: Buffers,
-    /// The kernel's lock on it, and the CPU that had its lines last.
-    pub(crate) lock: Lock,
     /// The locks of its wait queues, of readers and of writers: a waker holds one
     /// while it wakes (__wake_up_common_lock, kernel/sched/wait.c).
     pub(crate) wait_lock: [Lock; 2],
-    /// The reference counts of its open files, that to read from and that to write to, by [`Side`].
-    pub(crate) files: [Line; 2],
-    /// The CPU that wrote last, where the data is.
-    pub(crate) writer_cpu: u32,
-    /// The CPU that read last: it has the memory that the next message is written to.
-    pub(crate) reader_cpu: u32,
     /// Tasks that wait for data.
     readers: VecDeque<u32>,
     /// Tasks that wait for room.
@@ -80,14 +81,14 @@ impl Channel {
             _ => Buffers::Socket { queue: VecDeque::new(), charged: 0 },
         };
         Channel {
-            kind,
-            closed: false,
-            buffers,
             lock: Lock::default(),
-            wait_lock: [Lock::default(); 2],
-            files: [Line::default(); 2],
             writer_cpu: 0,
             reader_cpu: 0,
+            kind,
+            closed: false,
+            files: [Line::default(); 2],
+            buffers,
+            wait_lock: [Lock::default(); 2],
             readers: VecDeque::new(),
             writers: VecDeque::new(),
             pollers: Vec::new(),
@@ -104,6 +105,17 @@ impl Channel {
 
     pub(crate) fn kind(&self) -> ChannelKind {
         self.kind
+    }
+
+    /// `cpu` is the one that reads or writes now; returns the other side's last one.
+    #[inline]
+    pub(crate) fn visit(&mut self, cpu: usize, read: bool) -> usize {
+        let (own, other) = match read {
+            true => (&mut self.reader_cpu, self.writer_cpu),
+            false => (&mut self.writer_cpu, self.reader_cpu),
+        };
+        *own = cpu as u32;
+        other as usize
     }
 
     pub(crate) fn is_pipe(&self) -> bool {

@@ -9,8 +9,8 @@ use coreward_policy::Distance;
 
 /// Time for a modified cache line to get from one CPU to another.
 pub(crate) struct Distances {
-    /// For each CPU: core, LLC, package and node in one word, compared from the left.
-    place: Vec<[u16; 4]>,
+    /// For each CPU: node, package, LLC and core, in 16 bits each from the highest.
+    place: Vec<u64>,
     /// By distance: same CPU, same core, same LLC, same package and node, further.
     transfer_ns: [u64; 5],
     /// The same for one of several lines that are fetched together, in 1/1024 ns.
@@ -30,7 +30,11 @@ impl Distances {
             place: machine
                 .cpus
                 .iter()
-                .map(|cpu| [cpu.core, cpu.llc, cpu.package, cpu.node].map(|id| id as u16))
+                .map(|cpu| {
+                    [cpu.node, cpu.package, cpu.llc, cpu.core]
+                        .iter()
+                        .fold(0, |place, id| place << 16 | u64::from(*id as u16))
+                })
                 .collect(),
             transfer_ns,
             overlapped: transfer_ns.map(|ns| ns * 1024 * 100 / c.mlp_pct.max(1)),
@@ -39,23 +43,14 @@ impl Distances {
         }
     }
 
-    /// The distance between two CPUs.
+    /// The distance between two CPUs. Without branches, because where the last user of a line ran cannot be predicted.
     #[inline]
     pub(crate) fn between(&self, a: usize, b: usize) -> Distance {
-        if a == b {
-            return Distance::Same;
-        }
-        let [core_a, llc_a, package_a, node_a] = self.place[a];
-        let [core_b, llc_b, package_b, node_b] = self.place[b];
-        if core_a == core_b {
-            Distance::Core
-        } else if llc_a == llc_b {
-            Distance::Llc
-        } else if package_a == package_b && node_a == node_b {
-            Distance::Node
-        } else {
-            Distance::Across
-        }
+        let differing = self.place[a] ^ self.place[b];
+        let other_core = usize::from(differing as u16 != 0);
+        let other_llc = other_core & usize::from((differing >> 16) as u16 != 0);
+        let other_node = other_llc & usize::from(differing >> 32 != 0);
+        Distance::ALL[usize::from(a != b) + other_core + other_llc + other_node]
     }
 
     /// One-way transfer time of a modified line, in ns.
@@ -84,12 +79,12 @@ impl Distances {
 
     #[inline]
     pub(crate) fn node(&self, cpu: usize) -> u16 {
-        self.place[cpu][3]
+        (self.place[cpu] >> 48) as u16
     }
 
     #[inline]
     pub(crate) fn llc(&self, cpu: usize) -> usize {
-        self.place[cpu][1] as usize
+        (self.place[cpu] >> 16) as usize & 0xffff
     }
 }
 
@@ -154,6 +149,11 @@ impl Lock {
         self.free_at += at.saturating_sub(self.held_at);
     }
 
+    /// Is it free, and was before this event?
+    fn is_free(&self, m: Moment) -> bool {
+        self.free_at <= m.now
+    }
+
     /// The CPU that took it last.
     pub(crate) fn owner(&self) -> usize {
         self.owner
@@ -176,7 +176,12 @@ impl Line {
     /// A locked instruction on `cpu`, which takes `ns`.
     pub(crate) fn modify(&mut self, d: &Distances, cpu: usize, m: Moment, ns: u64) -> Acquired {
         let owner = self.turns.owner();
-        if cpu == self.previous && cpu != owner && m.at < self.leaves_at {
+        let has_it = if cpu == owner {
+            ns == 0 && self.turns.is_free(m)
+        } else {
+            cpu == self.previous && m.at < self.leaves_at
+        };
+        if has_it {
             return Acquired::default();
         }
         let got = self.turns.acquire(d, cpu, m, 1);

@@ -21,14 +21,25 @@ pub(crate) enum Activity {
     Waking,
 }
 
+/// Its fields lie in this order: what the events of an undisturbed task use shares the first cache lines.
+#[repr(C)]
 pub(crate) struct Cpu {
     pub(crate) activity: Activity,
+    pub(crate) need_resched: bool,
     pub(crate) curr: Option<u32>,
-    pub(crate) fair: Timeline,
+    /// Current speed; 1024 is full speed.
+    pub(crate) rate: u64,
+    pub(crate) tick_at: u64,
+    /// When the request of its current task is served (HRTICK).
+    pub(crate) hrtick_at: u64,
+    pub(crate) ipi_at: u64,
     /// Valid unless idle.
     pub(crate) segment: Segment,
     /// Kernel work of the current event, with which the next segment starts.
     pub(crate) pending: Work,
+    /// What its time is spent on.
+    pub(crate) bill: Bill,
+    pub(crate) fair: Timeline,
     pub(crate) lock: Lock,
     /// The clock of its runqueue: the time up to which the current task is accounted, or when it began.
     pub(crate) clock: u64,
@@ -48,28 +59,19 @@ pub(crate) struct Cpu {
     pub(crate) asids: Asids,
     /// The CPU that the last task went to which could not stay here.
     pub(crate) distributed: usize,
-    pub(crate) need_resched: bool,
     /// This CPU is to balance for the idle ones.
     pub(crate) nohz_kicked: bool,
-    pub(crate) tick_at: u64,
-    /// When the request of its current task is served (HRTICK).
-    pub(crate) hrtick_at: u64,
-    pub(crate) ipi_at: u64,
     /// From when on its current task's task-clock has yet to be counted.
     pub(crate) clocked_at: u64,
     /// Its contribution to the task group's load average, and when it last updated that.
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
     pub(crate) idle_state: usize,
-    /// What its time is spent on.
-    pub(crate) bill: Bill,
     /// When it last ran a task; it may have woken to balance since.
     pub(crate) idle_since: u64,
     /// Other hardware threads of its core.
     pub(crate) siblings: Vec<usize>,
     pub(crate) active_siblings: u32,
-    /// Current speed; 1024 is full speed.
-    pub(crate) rate: u64,
 }
 
 impl Cpu {
@@ -77,10 +79,16 @@ impl Cpu {
     pub(crate) fn new(siblings: Vec<usize>, rate: u64, fair: Timeline) -> Self {
         Cpu {
             activity: Activity::Idle,
+            need_resched: false,
             curr: None,
-            fair,
+            rate,
+            tick_at: NEVER,
+            hrtick_at: NEVER,
+            ipi_at: NEVER,
             segment: Segment::new(0, Work::default(), 1024),
             pending: Work::default(),
+            bill: Bill::new(START_NS),
+            fair,
             lock: Lock::default(),
             clock: 0,
             skips_clock_update: false,
@@ -91,20 +99,14 @@ impl Cpu {
             lazy_mm: None,
             asids: Asids::default(),
             distributed: 0,
-            need_resched: false,
             nohz_kicked: false,
-            tick_at: NEVER,
-            hrtick_at: NEVER,
-            ipi_at: NEVER,
             clocked_at: START_NS,
             tg_load_avg_contrib: 0,
             tg_updated_at: 0,
             idle_state: 0,
-            bill: Bill::new(START_NS),
             idle_since: START_NS,
             siblings,
             active_siblings: 0,
-            rate,
         }
     }
 

@@ -148,53 +148,56 @@ impl Simulation<'_> {
     fn channel_work(&mut self, cpu: usize, message: Message, entry: u64) -> Work {
         let Message { channel, bytes, read } = message;
         let m = self.moment(cpu);
-        let rate = self.cpus[cpu].rate;
-        let ch = &mut self.channels[channel as usize];
-        let (op_ns, read_ns) = match ch.is_pipe() {
-            true => (self.costs.pipe_op_ns, self.costs.pipe_read_ns),
-            false => (self.costs.socket_op_ns, self.costs.socket_read_ns),
-        };
-        // the sender takes its message through the stack and up to the receiver's socket
-        let send_ns = match ch.kind() {
-            _ if read => 0,
-            ChannelKind::Tcp => self.costs.tcp_send_ns,
-            ChannelKind::Udp => self.costs.udp_send_ns,
-            ChannelKind::Pipe | ChannelKind::UnixStream => 0,
-        };
-        let copy_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let data_lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
-        let other = if read {
-            ch.reader_cpu = cpu as u32;
-            ch.writer_cpu as usize
-        } else {
-            ch.writer_cpu = cpu as u32;
-            ch.reader_cpu as usize
-        };
-        let (buffer_lines, cold) = match ch.is_pipe() {
-            true => (0, 0),
-            false if read => (SOCKET_READ_LINES, COLD_READ_LINES),
-            false => (SOCKET_WRITE_LINES, COLD_WRITE_LINES),
-        };
+        let ch = &mut self.channels[channel as usize];
+        let kind = ch.kind();
+        let other = ch.visit(cpu, read);
         let owner = ch.lock.owner();
         let got = ch.lock.acquire(&self.distances, cpu, m, 1);
         // with the lock's line comes the turn, then the others together
         let others = self.distances.fetch(owner, cpu, CHANNEL_LINES - 1)
             + self.distances.stream(other, cpu, data_lines);
-        // each of a buffer's lines says where the next one is
-        let buffer_ns = buffer_lines * self.distances.ahead(self.distances.transfer(other, cpu));
-        let lines_ns = got.lines_with(others, &self.distances)
-            + buffer_ns
-            + self.caches.fallen_out(cold, self.queued_bytes);
-        let op_ns = op_ns + copy_ns + if read { read_ns } else { 0 };
-        let locked = if ch.is_pipe() { op_ns } else { SOCKET_LOCKED_NS };
+        let mut lines_ns = got.lines_with(others, &self.distances);
+        let mut op_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
+        let locked_ns = if kind == ChannelKind::Pipe {
+            op_ns += self.costs.pipe_op_ns + if read { self.costs.pipe_read_ns } else { 0 };
+            op_ns
+        } else {
+            op_ns += self.socket_ns(kind, read);
+            lines_ns += self.socket_buffer_ns(read, other, cpu);
+            SOCKET_LOCKED_NS
+        };
         let stall = got.waited + lines_ns;
-        ch.lock.release(m.at + stall + Work { work: locked, stall: 0 }.duration(rate));
+        let locked = Work { work: locked_ns, stall: 0 }.duration(self.cpus[cpu].rate);
+        self.channels[channel as usize].lock.release(m.at + stall + locked);
         let bill = &mut self.cpus[cpu].bill;
         bill.stall(Part::ChannelLock, got.waited);
         bill.stall(Part::ChannelLines, lines_ns);
-        let mut work = self.jittered(entry + send_ns + op_ns);
+        let mut work = self.jittered(entry + op_ns);
         work.stall = stall;
         work
+    }
+
+    /// What an operation on a socket takes beside the copy. The sender takes its message through the stack and up to the
+    /// receiver's socket.
+    fn socket_ns(&self, kind: ChannelKind, read: bool) -> u64 {
+        let costs = &self.costs;
+        let way_ns = match kind {
+            _ if read => costs.socket_read_ns,
+            ChannelKind::Tcp => costs.tcp_send_ns,
+            ChannelKind::Udp => costs.udp_send_ns,
+            ChannelKind::Pipe | ChannelKind::UnixStream => 0,
+        };
+        costs.socket_op_ns + way_ns
+    }
+
+    /// The lines of a queued message, each of which says where the next one is: from the CPU that had them last, and from the
+    /// LLC if they have fallen out of the private caches.
+    fn socket_buffer_ns(&self, read: bool, other: usize, cpu: usize) -> u64 {
+        let (lines, cold) =
+            if read { (SOCKET_READ_LINES, COLD_READ_LINES) } else { (SOCKET_WRITE_LINES, COLD_WRITE_LINES) };
+        lines * self.distances.ahead(self.distances.transfer(other, cpu))
+            + self.caches.fallen_out(cold, self.queued_bytes)
     }
 
     /// The next value of a distribution for a task; 0 if it has none.

@@ -6,14 +6,27 @@
 
 use coreward_metrics::{CpuTime, PARTS, Part};
 
+/// What a read or write may wait for. Most of what is settled is of these parts alone, which are then gone through without
+/// looking at which of them there are: that differs from op to op, so the processor predicts it wrongly.
+const EVERY_OP: [Part; 3] = [Part::ChannelLock, Part::ChannelLines, Part::FileLines];
+const OF_EVERY_OP: u32 =
+    1 << Part::ChannelLock as u32 | 1 << Part::ChannelLines as u32 | 1 << Part::FileLines as u32;
+
 /// Charges by part, in ns.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 struct Charges {
-    stalls: [u64; PARTS],
-    work: [u64; PARTS],
     /// The parts whose stalls may not be 0, one bit each, and those whose work may not be.
     stalled: u32,
     worked: u32,
+    parts: [Charge; PARTS],
+}
+
+/// The charges of a part. They are beside each other for the sake of cache lines.
+#[derive(Clone, Copy, Debug, Default)]
+struct Charge {
+    stall: u64,
+    work: u64,
 }
 
 const _: () = assert!(PARTS <= 32);
@@ -24,55 +37,52 @@ impl Charges {
         self.stalled | self.worked == 0
     }
 
-    #[inline]
-    fn clear(&mut self) {
-        bits(self.stalled).for_each(|part| self.stalls[part] = 0);
-        bits(self.worked).for_each(|part| self.work[part] = 0);
-        (self.stalled, self.worked) = (0, 0);
+    fn take(&mut self, from: &mut Charges) {
+        Bits(from.stalled)
+            .for_each(|part| self.parts[part].stall += std::mem::take(&mut from.parts[part].stall));
+        Bits(from.worked)
+            .for_each(|part| self.parts[part].work += std::mem::take(&mut from.parts[part].work));
+        self.stalled |= std::mem::take(&mut from.stalled);
+        self.worked |= std::mem::take(&mut from.worked);
     }
 
-    fn take(&mut self, from: &mut Charges) {
-        bits(from.stalled).for_each(|part| self.stalls[part] += from.stalls[part]);
-        bits(from.worked).for_each(|part| self.work[part] += from.work[part]);
-        self.stalled |= from.stalled;
-        self.worked |= from.worked;
-        from.clear();
+    #[inline]
+    fn clear(&mut self) {
+        Bits(self.stalled).for_each(|part| self.parts[part].stall = 0);
+        Bits(self.worked).for_each(|part| self.parts[part].work = 0);
+        (self.stalled, self.worked) = (0, 0);
     }
 }
 
 /// What a CPU was charged.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Bill {
     /// The time until which its time is in the ledger.
     since: u64,
-    /// What is due, and what it has not begun to do.
-    charges: [Charges; 2],
     /// Which of the two is due.
     due: usize,
+    /// What is due, and what it has not begun to do.
+    charges: [Charges; 2],
 }
 
 impl Bill {
     pub(crate) fn new(since: u64) -> Self {
-        Bill { since, charges: Default::default(), due: 0 }
+        Bill { since, due: 0, charges: Default::default() }
     }
 
     #[inline]
     pub(crate) fn stall(&mut self, part: Part, ns: u64) {
-        // most lines and locks are free, and cost nothing
-        if ns > 0 {
-            let pending = &mut self.charges[1 - self.due];
-            pending.stalls[part as usize] += ns;
-            pending.stalled |= 1 << part as u32;
-        }
+        let pending = &mut self.charges[1 - self.due];
+        pending.parts[part as usize].stall += ns;
+        pending.stalled |= u32::from(ns > 0) << part as u32;
     }
 
     #[inline]
     pub(crate) fn work(&mut self, part: Part, ns: u64) {
-        if ns > 0 {
-            let pending = &mut self.charges[1 - self.due];
-            pending.work[part as usize] += ns;
-            pending.worked |= 1 << part as u32;
-        }
+        let pending = &mut self.charges[1 - self.due];
+        pending.parts[part as usize].work += ns;
+        pending.worked |= u32::from(ns > 0) << part as u32;
     }
 
     /// The CPU begins to do what it was charged.
@@ -89,19 +99,32 @@ impl Bill {
     /// The time until `now` was spent on what was due; what was due beyond it is not done.
     #[inline]
     pub(crate) fn settle(&mut self, now: u64, spent: &mut [u64; PARTS]) {
+        let due = &mut self.charges[self.due];
+        if due.stalled & !OF_EVERY_OP == 0 && due.worked == 1 << Part::Task as u32 {
+            let mut left = now - self.since;
+            self.since = now;
+            for part in EVERY_OP {
+                let ns = std::mem::take(&mut due.parts[part as usize].stall).min(left);
+                spent[part as usize] += ns;
+                left -= ns;
+            }
+            spent[Part::Task as usize] += left;
+            due.parts[Part::Task as usize].work = 0;
+            (due.stalled, due.worked) = (0, 0);
+            return;
+        }
         self.spend(now, spent);
         self.charges[self.due].clear();
     }
 
     /// The time until `now` was spent on what is due, and the CPU goes on.
-    #[inline]
     pub(crate) fn spend(&mut self, now: u64, spent: &mut [u64; PARTS]) {
         let mut left = now - self.since;
         self.since = now;
         let due = &mut self.charges[self.due];
-        for part in bits(due.stalled) {
-            let ns = due.stalls[part].min(left);
-            due.stalls[part] -= ns;
+        for part in Bits(due.stalled) {
+            let ns = due.parts[part].stall.min(left);
+            due.parts[part].stall -= ns;
             spent[part] += ns;
             left -= ns;
         }
@@ -124,10 +147,11 @@ impl Bill {
 impl Charges {
     /// Divides `time` among the parts by their work; returns what is left of it.
     fn share_out(&self, time: u64, spent: &mut [u64; PARTS]) -> u64 {
-        let work: u64 = bits(self.worked).map(|part| self.work[part]).sum();
+        let work: u64 = Bits(self.worked).map(|part| self.parts[part].work).sum();
         let mut left = time;
-        for part in bits(self.worked) {
-            let ns = if work == time { self.work[part] } else { share(time, self.work[part], work.max(1)) };
+        for part in Bits(self.worked) {
+            let own = self.parts[part].work;
+            let ns = if work == time { own } else { share(time, own, work.max(1)) };
             spent[part] += ns;
             left -= ns;
         }
@@ -144,12 +168,21 @@ fn share(time: u64, part: u64, whole: u64) -> u64 {
     }
 }
 
-fn bits(mut parts: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let part = parts.trailing_zeros();
-        parts &= parts.wrapping_sub(1);
-        (part < 32).then_some(part as usize)
-    })
+/// The parts of a set, one bit each.
+struct Bits(u32);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let part = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(part)
+    }
 }
 
 /// The parts of a run of `total_ns`, over all CPUs, of which `waiting_ns` of the idle time were idle while tasks waited.

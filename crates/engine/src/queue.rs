@@ -6,53 +6,45 @@
 //! walk up the tree, and no stale event is left behind. Ties go to the lower slot, so
 //! the order of events is a function of their times alone.
 
-use std::iter::successors;
-
 /// Low bits of a key that hold the slot: up to 2048 slots, 53 bits of time (104 days in ns).
 const SLOT_BITS: u32 = 11;
 /// No event pending.
 pub const NEVER: u64 = u64::MAX >> SLOT_BITS;
-/// How many keys one key of the level above stands for, being the earliest of them.
-const FANOUT: usize = 4;
 
 /// The next event of every slot, and which of them is next.
 pub struct EventQueue {
-    /// The slots' keys, then the earliest of each group of them, and so on up to one group.
-    levels: Vec<Vec<[u64; FANOUT]>>,
-    first: u64,
+    /// A complete binary tree in one array: node `i` has the earlier key of nodes `2i` and `2i + 1`, the second half are
+    /// the slots' keys, and node 1 is the root.
+    keys: Vec<u64>,
 }
 
 impl EventQueue {
     /// A queue of that many slots, at most 2048, with no event pending.
     pub fn new(slots: usize) -> Self {
         assert!(slots <= 1 << SLOT_BITS, "{slots} slots");
-        let groups = successors(Some(slots.div_ceil(FANOUT)), |n| (*n > 1).then(|| n.div_ceil(FANOUT)));
-        let levels = groups.map(|n| vec![[u64::MAX; FANOUT]; n]).collect();
-        EventQueue { levels, first: u64::MAX }
+        EventQueue { keys: vec![u64::MAX; 2 * slots.next_power_of_two()] }
     }
 
     /// Sets the time of the slot's next event; [`NEVER`] for none.
     #[inline]
     pub fn set(&mut self, slot: usize, time: u64) {
         debug_assert!(time <= NEVER);
-        let mut at = slot;
+        let keys = self.keys.as_mut_slice();
+        let mut at = keys.len() / 2 + slot;
         let mut key = time << SLOT_BITS | slot as u64;
-        for level in &mut self.levels {
-            let group = &mut level[at / FANOUT];
-            // the others' does not wait for the key from the level below
-            let other = |i| group[(at ^ i) % FANOUT];
-            let others = other(1).min(other(2)).min(other(3));
-            group[at % FANOUT] = key;
-            key = key.min(others);
-            at /= FANOUT;
+        while at > 1 {
+            keys[at] = key;
+            key = key.min(keys[at ^ 1]);
+            at /= 2;
         }
-        self.first = key;
+        keys[1] = key;
     }
 
     /// The earliest event: its time ([`NEVER`] if none is pending) and its slot.
     #[inline]
     pub fn next(&self) -> (u64, usize) {
-        (self.first >> SLOT_BITS, (self.first & ((1 << SLOT_BITS) - 1)) as usize)
+        let first = self.keys[1];
+        (first >> SLOT_BITS, (first & ((1 << SLOT_BITS) - 1)) as usize)
     }
 }
 

@@ -42,39 +42,43 @@ struct Loop {
     until_stopped: bool,
 }
 
+/// Its fields lie in this order: what each of its ops uses shares the first cache lines.
+#[repr(C)]
 pub(crate) struct Task<'w> {
-    /// The policy's data about the task.
-    pub(crate) policy: PolicyTask,
-    pub(crate) se: Entity,
-    pub(crate) state: State,
-    pub(crate) process: u32,
-    pub(crate) parent: Option<u32>,
+    /// The current op; None at the end of its program.
+    pub(crate) op: Option<&'w Op>,
     pub(crate) program: u32,
     /// First channel of its relative operands.
     pub(crate) base: u32,
     pc: u32,
-    /// The current op; None at the end of its program.
-    pub(crate) op: Option<&'w Op>,
-    loops: [Loop; MAX_DEPTH],
+    pub(crate) process: u32,
+    /// Bytes of the current message that have been transferred.
+    pub(crate) done_bytes: u32,
     depth: u8,
     /// The current op has entered the kernel and blocked there.
     pub(crate) in_syscall: bool,
+    /// It has to search for the LLC that its process prefers.
+    pub(crate) cache_work: bool,
+    /// It has given back what it has, and is about to end.
+    pub(crate) exits: bool,
+    /// The rest of the current op after a preemption.
+    pub(crate) left: Option<Work>,
+    loops: [Loop; MAX_DEPTH],
+    /// Its state for ops on shared objects.
+    pub(crate) sync: SyncState,
+    /// The policy's data about the task.
+    pub(crate) policy: PolicyTask,
+    pub(crate) se: Entity,
+    pub(crate) state: State,
+    pub(crate) parent: Option<u32>,
     /// Where it waits, or waited last.
     pub(crate) waits_in: WaitsIn,
-    /// Bytes of the current message that have been transferred.
-    pub(crate) done_bytes: u32,
     /// How many times it has drawn from distributions.
     pub(crate) draws: u64,
     /// Of each request that it has taken and not answered, where its sender awaits the answer.
     pub(crate) requests: Vec<Option<u32>>,
-    /// Its state for ops on shared objects.
-    pub(crate) sync: SyncState,
-    /// The rest of the current op after a preemption.
-    pub(crate) left: Option<Work>,
     /// Work before its program begins; 0 once it has run.
     pub(crate) start_ns: u64,
-    /// It has given back what it has, and is about to end.
-    pub(crate) exits: bool,
     pub(crate) children: Children,
     pub(crate) waits_for_children: bool,
     /// When it was last woken, until it runs.
@@ -88,8 +92,6 @@ pub(crate) struct Task<'w> {
     /// When it began to wait for a CPU, on whatever runqueue.
     pub(crate) waits_since: u64,
     pub(crate) residence: Residence,
-    /// It has to search for the LLC that its process prefers.
-    pub(crate) cache_work: bool,
     /// Order in which the tasks of a queue last came or ran: balancing takes the oldest.
     pub(crate) list_order: u64,
     /// Index of the mask of CPUs that it may use.
@@ -103,10 +105,10 @@ pub(crate) struct Task<'w> {
 /// The state of a task for ops on shared objects, and for ops that take a given time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SyncState {
-    /// Its turn, see [`Op::TakeTurn`].
-    pub(crate) turn: u32,
     /// The step of the current op; each op that has steps defines them.
     pub(crate) step: u8,
+    /// Its turn, see [`Op::TakeTurn`].
+    pub(crate) turn: u32,
     /// It has called the kernel to wait for a mutex, and the kernel has yet to look at the mutex.
     pub(crate) calls_wait: bool,
     /// When the current op has lasted long enough.
@@ -125,6 +127,19 @@ impl<'w> Task<'w> {
     pub(crate) fn new(pid: u32, program: u32, base: u32, process: u32, parent: Option<u32>) -> Self {
         let weight = NICE_0_WEIGHT;
         Task {
+            op: None,
+            program,
+            base,
+            pc: 0,
+            process,
+            done_bytes: 0,
+            depth: 0,
+            in_syscall: false,
+            cache_work: false,
+            exits: false,
+            left: None,
+            loops: [Loop::default(); MAX_DEPTH],
+            sync: SyncState::default(),
             policy: PolicyTask {
                 pid: pid as i32 + 1,
                 process: process + 1,
@@ -134,23 +149,11 @@ impl<'w> Task<'w> {
             },
             se: Entity { weight, id: pid as i32, ..Entity::default() },
             state: State::Waking,
-            process,
             parent,
-            program,
-            base,
-            pc: 0,
-            op: None,
-            loops: [Loop::default(); MAX_DEPTH],
-            depth: 0,
-            in_syscall: false,
             waits_in: WaitsIn::default(),
-            done_bytes: 0,
             draws: 0,
             requests: Vec::new(),
-            sync: SyncState::default(),
-            left: None,
             start_ns: 0,
-            exits: false,
             children: Children::default(),
             waits_for_children: false,
             woken_at: None,
@@ -159,7 +162,6 @@ impl<'w> Task<'w> {
             queued_at: 0,
             waits_since: 0,
             residence: Residence::default(),
-            cache_work: false,
             list_order: 0,
             allowed: 0,
             own_weight: weight,
