@@ -44,8 +44,17 @@ pub(crate) enum Side {
 enum Buffers {
     /// Each buffer: (bytes that were written into it, bytes that were read of them).
     Pipe { ring: [(u16, u16); PIPE_BUFFERS], tail: usize, used: usize },
-    /// Queued messages: (bytes left, memory charged), and the sum of the charges.
-    Socket { queue: VecDeque<(u32, u32)>, charged: u32 },
+    /// Queued messages, how many bytes of the first one were read, and the memory that all are charged for.
+    Socket { queue: VecDeque<Alike>, read: u32, charged: u32 },
+}
+
+/// Messages of one size that follow each other. A full queue of them takes no more memory than one: with thousands of
+/// sockets, the caches would hold nothing else.
+struct Alike {
+    bytes: u32,
+    /// The memory that each is charged for.
+    charge: u32,
+    messages: u32,
 }
 
 /// A channel with its wait queues. Its fields lie in this order: what each read and write uses shares the first cache lines.
@@ -78,7 +87,7 @@ impl Channel {
     pub(crate) fn new(kind: ChannelKind) -> Self {
         let buffers = match kind {
             ChannelKind::Pipe => Buffers::Pipe { ring: [(0, 0); PIPE_BUFFERS], tail: 0, used: 0 },
-            _ => Buffers::Socket { queue: VecDeque::new(), charged: 0 },
+            _ => Buffers::Socket { queue: VecDeque::new(), read: 0, charged: 0 },
         };
         Channel {
             lock: Lock::default(),
@@ -172,9 +181,9 @@ impl Channel {
         let (sndbuf, charge) = (self.sndbuf(), self.truesize(bytes));
         let done = match &mut self.buffers {
             Buffers::Pipe { ring, tail, used } => pipe_write(ring, *tail, used, bytes),
-            Buffers::Socket { queue, charged } => {
+            Buffers::Socket { queue, charged, .. } => {
                 if *charged < sndbuf {
-                    queue.push_back((bytes, charge));
+                    socket_write(queue, bytes, charge);
                     *charged += charge;
                     bytes
                 } else {
@@ -203,8 +212,8 @@ impl Channel {
                 let done = pipe_read(ring, tail, used, bytes);
                 (done, 0, was_full && (wake_while_full || *used < before))
             }
-            Buffers::Socket { queue, charged } => {
-                let (done, freed) = socket_read(queue, bytes);
+            Buffers::Socket { queue, read, charged } => {
+                let (done, freed) = socket_read(queue, read, bytes);
                 *charged -= freed;
                 (done, freed, false)
             }
@@ -252,18 +261,29 @@ fn pipe_read(ring: &mut [(u16, u16); PIPE_BUFFERS], tail: &mut usize, used: &mut
     bytes - left
 }
 
+fn socket_write(queue: &mut VecDeque<Alike>, bytes: u32, charge: u32) {
+    match queue.back_mut() {
+        Some(last) if last.bytes == bytes => last.messages += 1,
+        _ => queue.push_back(Alike { bytes, charge, messages: 1 }),
+    }
+}
+
 /// (bytes read, charge given back)
-fn socket_read(queue: &mut VecDeque<(u32, u32)>, bytes: u32) -> (u32, u32) {
+fn socket_read(queue: &mut VecDeque<Alike>, read: &mut u32, bytes: u32) -> (u32, u32) {
     let mut left = bytes;
     let mut freed = 0;
     while left > 0 {
-        let Some(front) = queue.front_mut() else { break };
-        let part = left.min(front.0);
-        front.0 -= part;
+        let Some(first) = queue.front_mut() else { break };
+        let part = left.min(first.bytes - *read);
+        *read += part;
         left -= part;
-        if front.0 == 0 {
-            freed += front.1;
-            queue.pop_front();
+        if *read == first.bytes {
+            *read = 0;
+            freed += first.charge;
+            first.messages -= 1;
+            if first.messages == 0 {
+                queue.pop_front();
+            }
         }
     }
     (bytes - left, freed)
