@@ -9,8 +9,7 @@ use coreward_metrics::{CpuTime, PARTS, Part};
 /// What a read or write may wait for. Most of what is settled is of these parts alone, which are then gone through without
 /// looking at which of them there are: that differs from op to op, so the processor predicts it wrongly.
 const EVERY_OP: [Part; 3] = [Part::ChannelLock, Part::ChannelLines, Part::FileLines];
-const OF_EVERY_OP: u32 =
-    1 << Part::ChannelLock as u32 | 1 << Part::ChannelLines as u32 | 1 << Part::FileLines as u32;
+const OF_EVERY_OP: u32 = 1 << EVERY_OP[0] as u32 | 1 << EVERY_OP[1] as u32 | 1 << EVERY_OP[2] as u32;
 
 /// Charges by part, in ns.
 #[derive(Clone, Debug, Default)]
@@ -228,6 +227,23 @@ mod tests {
         let spent = settled(&mut bill, 70);
         assert_eq!(spent[Part::Spin as usize], 70);
         assert_eq!(spent.iter().sum::<u64>(), 70);
+    }
+
+    #[test]
+    fn an_ops_bill_is_settled_as_it_is_spent() {
+        // too little time, some of the work, all of it, and more
+        for now in [25, 95, 160, 500] {
+            let mut bill = Bill::new(0);
+            bill.stall(Part::ChannelLock, 30);
+            bill.stall(Part::FileLines, 20);
+            bill.work(Part::Task, 110);
+            let mut other = bill.clone();
+            let mut spent = [0; PARTS];
+            other.begin();
+            other.spend(now, &mut spent);
+            assert_eq!(settled(&mut bill, now), spent, "until {now}");
+            assert_eq!(settled(&mut bill, now), [0; PARTS], "it was settled");
+        }
     }
 
     #[test]
