@@ -71,10 +71,13 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A cost whose spread is wider than the cost itself says nothing.
-    fn doubt_if_wide(self) -> Measured {
-        let wide = self.sample.is_wide().then(|| "the spread is wider than the figure".to_owned());
-        let doubt = self.doubt.or(wide);
+    /// A figure that does not rule out what is assumed without it is not used.
+    fn doubt_if_vague(self, machine: &Machine) -> Measured {
+        let assumed = machine.costs.get(self.name).expect("it is the name of a cost");
+        let vague = self.sample.is_vague(assumed);
+        let vague =
+            vague.then(|| "the spread is wider than the figure, and has the default in it".to_owned());
+        let doubt = self.doubt.or(vague);
         Measured { doubt, ..self }
     }
 }
@@ -335,7 +338,7 @@ impl Calibration {
         let warm = |message: Sample| message.without(syscall).without(per_byte.map(small as f64));
         self.cost("pipe_op_ns", warm(short.write), "100 writes of 100 bytes, less system calls and copies");
         self.cost("pipe_read_ns", short.longer, "100 reads of 100 bytes, less 100 writes");
-        let shared = kernel::in_two_threads(|| kernel::pipe(small)).map_err(refused("pipes"))?;
+        let shared = kernel::pipe_of_threads(small).map_err(refused("pipes"))?;
         self.cost(
             "shared_file_ns",
             shared.mean().without(short.mean()),
@@ -472,7 +475,8 @@ impl Calibration {
         let pct = streams(data, alone);
         self.cost("stream_pct", pct, "lines of pipe messages from another CPU, against one line at a time");
         let parallel = 100.0 / machine.costs.mlp_pct as f64;
-        let stream_pct = if pct.is_wide() { machine.costs.stream_pct as f64 } else { pct.ns };
+        let assumed = &machine.costs;
+        let stream_pct = if pct.is_vague(assumed.stream_pct) { assumed.stream_pct as f64 } else { pct.ns };
         let streamed = DATA_LINES as f64 * 100.0 / stream_pct;
         let in_turn = transfer.map(1.0 + (CHANNEL_LINES - 1) as f64 * parallel + streamed);
         let both = remote::stream(from, to, MESSAGE_BYTES).map_err(refused("remote pipes"))?;
@@ -485,7 +489,8 @@ impl Calibration {
         let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
         let busy = busy.map_err(refused("remote wakeups"))?[0];
         // as the simulator moves lines: that of a lock alone, the others together, all of them asked for ahead
-        let ahead = if lookahead.is_wide() { machine.costs.lookahead_ns as f64 } else { lookahead.ns };
+        let vague = lookahead.is_vague(assumed.lookahead_ns);
+        let ahead = if vague { assumed.lookahead_ns as f64 } else { lookahead.ns };
         let ahead = Sample { ns: ahead, spread_ns: 0.0 };
         let lines = |alone: u64, together: u64| {
             transfer.map(alone as f64 + together as f64 * parallel).without(ahead)
@@ -640,7 +645,7 @@ mod tests {
     #[test]
     fn what_is_measured_badly_is_not_used_and_says_why() {
         let mut machine = Machine::load("2c").unwrap();
-        let (good, wide) = (Sample { ns: 100.0, spread_ns: 5.0 }, Sample { ns: 0.0, spread_ns: 80.0 });
+        let (good, wide) = (Sample { ns: 100.0, spread_ns: 5.0 }, Sample { ns: 100.0, spread_ns: 180.0 });
         let mut found = Calibration::default();
         found.cost("syscall_ns", good, "quiet");
         found.cost("pick_next_ns", wide, "quiet");
@@ -652,8 +657,8 @@ mod tests {
         assert_eq!(machine.costs, Costs { syscall_ns: 100, ..default.clone() });
         let source = |name: &str| &machine.sources[&format!("costs.{name}")];
         assert!(source("pick_next_ns").ends_with(
-            "; kept, because what was measured is not used: the spread is wider than the figure (mean 0, middle half \
-             within 80; today)"
+            "; kept, because what was measured is not used: the spread is wider than the figure, and has the default in \
+             it (mean 100, middle half within 180; today)"
         ));
         assert!(
             source("tick_ns").contains("not used: other programs had 50 % of the CPUs meanwhile (mean 100")

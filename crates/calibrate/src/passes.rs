@@ -13,7 +13,7 @@ impl Calibration {
         let mut found = Calibration::default();
         for cost in passes.iter().flat_map(|pass| &pass.costs) {
             if found.costs.iter().all(|known| known.name != cost.name) {
-                found.costs.push(middle_cost(cost, passes).doubt_if_wide());
+                found.costs.push(middle_cost(cost, passes).doubt_if_vague(machine));
             }
         }
         let contended = alike(passes, |pass| &pass.contended, |a, b| a.cpus == b.cpus);
@@ -134,6 +134,9 @@ mod tests {
     #[test]
     fn passes_that_differ_by_more_than_the_figure_are_no_measurement() {
         let found = of_passes(&[10.0, 100.0, 9000.0, 30_000.0, 90_000.0].map(|ns| pass(ns, None)));
-        assert_eq!(found.costs[0].doubt.as_deref(), Some("the spread is wider than the figure"));
+        assert_eq!(
+            found.costs[0].doubt.as_deref(),
+            Some("the spread is wider than the figure, and has the default in it")
+        );
     }
 }

@@ -59,9 +59,9 @@ impl Sample {
         Sample { ns: (self.ns - other.ns).max(0.0), spread_ns: self.spread_ns.hypot(other.spread_ns) }
     }
 
-    /// Does it say next to nothing?
-    pub(crate) fn is_wide(self) -> bool {
-        self.spread_ns > self.ns
+    /// Does it say no more than `assumed` does? Its middle half is wider than the figure, and `assumed` lies within it.
+    pub(crate) fn is_vague(self, assumed: u64) -> bool {
+        self.spread_ns > self.ns && (self.ns - assumed as f64).abs() <= self.spread_ns / 2.0
     }
 
     pub(crate) fn and(self, other: Sample) -> Sample {
@@ -89,6 +89,15 @@ mod tests {
             f64::from(calls)
         });
         assert_eq!((calls, sample.ns), (1 + FEWEST as i32, 3.5), "the first one is not counted");
+    }
+
+    #[test]
+    fn a_wide_figure_is_vague_where_it_does_not_rule_out_what_is_assumed() {
+        let sample = |ns, spread_ns| Sample { ns, spread_ns };
+        assert!(sample(20.0, 60.0).is_vague(50));
+        assert!(!sample(20.0, 60.0).is_vague(51), "it is less than that");
+        assert!(!sample(70.0, 60.0).is_vague(50), "it is narrow");
+        assert!(!sample(0.0, 60.0).is_vague(90), "next to nothing, and not 90");
     }
 
     #[test]
