@@ -49,10 +49,13 @@ pub(crate) struct Exit {
     pub(crate) entered: Option<String>,
 }
 
-/// The idle states that the exits after each of [`IDLE_US`] tell apart. The first one polls if the machine's does.
+/// The idle states that the exits after each of [`IDLE_US`] tell apart. The first one polls if the machine's does. Where the
+/// kernel enters the same state for a longer time, it is not the kernel that goes deeper.
 pub(crate) fn states(exits: &[Exit], machine: &Machine) -> Vec<IdleState> {
     let polling = machine.idle_states.first().is_some_and(|state| state.polling);
     let mut states: Vec<IdleState> = Vec::new();
+    // what the kernel entered before the last state began
+    let mut before = None;
     for (us, Exit { exit, entered }) in IDLE_US.iter().zip(exits) {
         let last = states.last().map(|state| state.exit_ns as f64);
         if last.is_some_and(|last| exit.ns < DEEPER * last + 500.0) {
@@ -64,11 +67,13 @@ pub(crate) fn states(exits: &[Exit], machine: &Machine) -> Vec<IdleState> {
             exit_ns: exit.ns.round() as u64,
             residency_ns: if first { 0 } else { us * 1000 },
             polling: first && polling && exit.ns < 500.0,
+            promoted: before == Some(entered),
             source: format!(
                 "measured: wakeup latency of a CPU idle for {us} us beyond that of a busy one, middle half within {:.0} ns",
                 exit.spread_ns
             ),
         });
+        before = Some(entered);
     }
     states
 }
@@ -113,5 +118,7 @@ mod tests {
         assert_eq!(names, ["after-20us", "C1-after-200us", "C1-after-2000us"]);
         let exits: Vec<_> = states.iter().map(|s| (s.residency_ns, s.exit_ns)).collect();
         assert_eq!(exits, [(0, 0), (200_000, 2_000), (2_000_000, 30_000)]);
+        let promoted: Vec<_> = states.iter().map(|s| s.promoted).collect();
+        assert_eq!(promoted, [false, false, true], "the kernel entered C1 for the last two");
     }
 }

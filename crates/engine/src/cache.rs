@@ -64,12 +64,12 @@ impl Caches {
         }
     }
 
-    /// The ns to fetch up to `lines` lines of queued messages from the LLC, one after the other, if `queued` bytes of them
-    /// are spread over all private caches. Messages are read in the order in which they were written, so the older ones
-    /// have fallen out.
-    pub(crate) fn fallen_out(&self, lines: u64, queued: u64) -> u64 {
+    /// What one use of a queued message takes longer, in ns, if `queued` bytes of messages are spread over all private caches:
+    /// `ns`, and `lines` lines from the LLC, one after the other, once they fill these. Messages are read in the order in which
+    /// they were written, so the older ones have fallen out.
+    pub(crate) fn fallen_out(&self, lines: u64, ns: u64, queued: u64) -> u64 {
         let room = self.l2_bytes * self.core_filled.len() as u64;
-        lines * self.llc_line_ns * queued.min(room) / room.max(1)
+        (lines * self.llc_line_ns + ns) * queued.min(room) / room.max(1)
     }
 
     fn lines_ns(&self, bytes: u64, line_ns: u64) -> u64 {
@@ -182,7 +182,7 @@ mod tests {
         let (c, _) = setup();
         // 8 caches of 4 KiB, 20 ns a line
         assert_eq!(
-            [0, 8192, 16384, 32768, 1 << 20].map(|queued| c.fallen_out(4, queued)),
+            [0, 8192, 16384, 32768, 1 << 20].map(|queued| c.fallen_out(3, 20, queued)),
             [0, 20, 40, 80, 80]
         );
     }

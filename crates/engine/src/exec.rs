@@ -15,21 +15,28 @@ use std::cmp::Reverse;
 /// struct pipe_inode_info and pipe_buffer; net/unix: the socket's queue and lock).
 pub const CHANNEL_LINES: u64 = 3;
 
-/// Cache lines of a queued message that its receiver reads or writes, and that its sender writes, beside its data:
-/// struct sk_buff, struct skb_shared_info and the allocator's (include/linux/skbuff.h). Measured: processes on two CPUs
-/// that take turns of 100 messages, less turns on one CPU and what a pipe's data takes. A read takes 280 ns longer on
-/// Sapphire Rapids, where a line takes 37 ns, and 220 to 280 on Zen 4 (33 ns); a write 130 and 140 to 260 ns
-/// (docs/results/pinned.md).
-const SOCKET_READ_LINES: u64 = 8;
-const SOCKET_WRITE_LINES: u64 = 4;
+/// Cache lines of a queued message that its receiver reads, and that its sender writes, beside its data, and that come one
+/// after the other: struct sk_buff says where the data and struct skb_shared_info are (include/linux/skbuff.h), and the
+/// allocator's line which object is the next one. More lines than these come, but together with them.
+const SOCKET_READ_LINES: u64 = 3;
+const SOCKET_WRITE_LINES: u64 = 2;
 
-/// Cache lines of a message on a socket, its data included, that are no longer in the private cache of the CPU that wrote
-/// them when as much is queued as these caches hold, and that come from the LLC one after the other. Measured: one process
-/// that fills 1 to 40 sockets with 10 to 200 messages and empties them; Zen 4 guest, Linux 6.18: with 3 MB queued, a read
-/// takes 316 ns more than with little, and a write 134 ns, where a line from the LLC takes 17 to 22 ns; with 0.6 of the
-/// 1 MB of the private cache queued, 131 and 79 ns (docs/results/validation.md).
-const COLD_READ_LINES: u64 = 17;
-const COLD_WRITE_LINES: u64 = 7;
+/// The part of an operation on a socket that the allocator's slow path takes, in percent, on either side: memory that one CPU
+/// takes and another one gives back does not go through the lists that each CPU has for itself (mm/slub.c).
+///
+/// The three constants are what was measured of processes on two CPUs that take turns of 20 or 100 messages, less turns on one
+/// CPU and what a pipe's data takes (docs/results/pinned.md), a line, a read and a write, in ns: Zen 4 (33), 220 to 280, 140 to
+/// 260; Sapphire Rapids (37), 280, 130; Granite Rapids (67), 210 to 310, 130 to 240. So most of it is not the way of lines.
+const SOCKET_ALLOCATOR_PCT: u64 = 20;
+
+/// What a message on a socket takes longer that is no longer in the private cache of the CPU that wrote it, since as much is
+/// queued as these caches hold: lines from the LLC, one after the other, and percents of an operation on a socket, for the
+/// translations and for what comes together with those lines. Measured: one process that fills up to 40 sockets with up to 200
+/// messages and empties them, with several MB queued and with little. A read takes 316 ns longer on Zen 4 and 256 on Granite
+/// Rapids, a write 134 and 100, where a line from the LLC takes 20 and 47 ns and an operation 514 and 254
+/// (docs/results/validation.md).
+const COLD_READ: (u64, u64) = (4, 40);
+const COLD_WRITE: (u64, u64) = (2, 15);
 
 /// How long an operation on a local socket holds the lock of the queue of messages, in ns. It makes or frees the message and
 /// copies it without that lock (unix_stream_sendmsg(), unix_stream_read_generic(), net/unix/af_unix.c).
@@ -191,13 +198,16 @@ impl Simulation<'_> {
         costs.socket_op_ns + way_ns
     }
 
-    /// The lines of a queued message, each of which says where the next one is: from the CPU that had them last, and from the
-    /// LLC if they have fallen out of the private caches.
+    /// What a queued message takes that another CPU has had last, and what it takes if its lines have fallen out of the private
+    /// caches into the LLC.
     fn socket_buffer_ns(&self, read: bool, other: usize, cpu: usize) -> u64 {
-        let (lines, cold) =
-            if read { (SOCKET_READ_LINES, COLD_READ_LINES) } else { (SOCKET_WRITE_LINES, COLD_WRITE_LINES) };
-        lines * self.distances.ahead(self.distances.transfer(other, cpu))
-            + self.caches.fallen_out(cold, self.queued_bytes)
+        let (lines, (cold_lines, cold_pct)) =
+            if read { (SOCKET_READ_LINES, COLD_READ) } else { (SOCKET_WRITE_LINES, COLD_WRITE) };
+        let op_ns = self.costs.socket_op_ns;
+        let allocator = if other == cpu { 0 } else { op_ns * SOCKET_ALLOCATOR_PCT / 100 };
+        lines * self.distances.transfer(other, cpu)
+            + allocator
+            + self.caches.fallen_out(cold_lines, op_ns * cold_pct / 100, self.queued_bytes)
     }
 
     /// The next value of a distribution for a task; 0 if it has none.

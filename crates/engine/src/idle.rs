@@ -5,6 +5,7 @@ use crate::cpu::Activity;
 use crate::queue::NEVER;
 use crate::segment::Work;
 use crate::sim::Simulation;
+use coreward_machine::IdleState;
 use coreward_metrics::Part;
 use coreward_policy::Feature;
 use coreward_policy::layout::NO_IDLE_STATE;
@@ -39,7 +40,8 @@ impl Simulation<'_> {
     /// newidle balance maintains is the closest equivalent here.
     pub(crate) fn enter_idle_state(&mut self, cpu: usize) {
         let rq = &mut self.sys.cpu[cpu];
-        let state = self.idle_states.iter().rposition(|s| s.residency_ns <= rq.avg_idle).unwrap_or(0);
+        let pays = |s: &IdleState| !s.promoted && s.residency_ns <= rq.avg_idle;
+        let state = self.idle_states.iter().rposition(pays).unwrap_or(0);
         rq.exit_latency_us = self.idle_states.get(state).map_or(NO_IDLE_STATE, |s| (s.exit_ns / 1000) as u32);
         self.cpus[cpu].idle_state = state;
     }
@@ -61,7 +63,16 @@ impl Simulation<'_> {
         }
     }
 
+    /// The CPU is in the last of the states that it has been promoted to since it went idle.
+    fn promote_idle_state(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let idle_ns = self.now - c.idle_since;
+        let further = self.idle_states.iter().skip(c.idle_state + 1);
+        c.idle_state += further.take_while(|s| s.promoted && s.residency_ns <= idle_ns).count();
+    }
+
     pub(crate) fn begin_idle_exit(&mut self, cpu: usize) {
+        self.promote_idle_state(cpu);
         if !self.polls(cpu) {
             self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
         }

@@ -41,8 +41,14 @@ fn messages(machine: &str) -> Setup {
 fn interrupts() -> Setup {
     let mut s = messages("2c");
     let name = "C1".to_owned();
-    s.machine.idle_states =
-        vec![IdleState { name, exit_ns: 0, residency_ns: 0, polling: false, source: String::new() }];
+    s.machine.idle_states = vec![IdleState {
+        name,
+        exit_ns: 0,
+        residency_ns: 0,
+        polling: false,
+        promoted: false,
+        source: String::new(),
+    }];
     s
 }
 

@@ -185,7 +185,7 @@ fn a_sockets_buffers_come_line_by_line() {
 }
 
 fn idle_state(exit_ns: u64, polling: bool) -> IdleState {
-    IdleState { name: "C".into(), exit_ns, residency_ns: 0, polling, source: String::new() }
+    IdleState { name: "C".into(), exit_ns, residency_ns: 0, polling, promoted: false, source: String::new() }
 }
 
 /// Two tasks on two CPUs that wake each other.
@@ -320,6 +320,18 @@ fn an_idle_cpu_chooses_the_state_that_its_idle_time_pays_for() {
     // the first guess is 1 ms and moves an eighth of the way to 40 us each time: 24 times on each CPU until 80
     assert!((20.0..60.0).contains(&exits(80_000)), "{}", exits(80_000));
     assert!(exits(900_000) <= 6.0);
+}
+
+#[test]
+fn an_idle_cpu_is_promoted_when_it_has_been_idle_for_long_enough() {
+    let exits = |residency_ns| {
+        let mut s = remote_wakeups(idle_state(0, true));
+        let promoted = IdleState { residency_ns, promoted: true, ..idle_state(10_000, true) };
+        s.machine.idle_states.push(promoted);
+        (s.run().get(Metric::idle_exit_s) * 1e9 / 10_000.0).round()
+    };
+    assert!(exits(20_000) >= 99.0, "each idle time is longer, {}", exits(20_000));
+    assert!(exits(80_000) <= 3.0, "whatever was expected, idle times are shorter: {}", exits(80_000));
 }
 
 #[test]

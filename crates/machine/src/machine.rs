@@ -106,10 +106,15 @@ pub struct IdleState {
     pub name: String,
     /// Time from the wakeup to the first instruction, in ns.
     pub exit_ns: u64,
-    /// Shortest idle time for which the governor picks this state (target residency), in ns.
+    /// Shortest idle time for which the governor picks this state (target residency), in ns; of a promoted state, the idle
+    /// time after which it begins.
     pub residency_ns: u64,
     /// Whether a remote write of the need-resched flag ends it without an interrupt (POLL, MWAIT).
     pub polling: bool,
+    /// Whether no governor picks it: the hardware, or the host of a virtual machine, moves an idle CPU on to it from the state
+    /// before.
+    #[serde(default)]
+    pub promoted: bool,
     /// Where the figures come from; empty where a user's description gives none.
     pub source: String,
 }
@@ -540,6 +545,7 @@ pub(crate) fn halting() -> IdleState {
         exit_ns: 83,
         residency_ns: 0,
         polling: false,
+        promoted: false,
         source: "assumption: as long as from C1, which halts the core likewise".to_owned(),
     }
 }
@@ -553,6 +559,7 @@ fn default_idle_states() -> Vec<IdleState> {
             exit_ns: 0,
             residency_ns: 0,
             polling: true,
+            promoted: false,
             source: format!("{measured}: the reference"),
         },
         IdleState {
@@ -560,6 +567,7 @@ fn default_idle_states() -> Vec<IdleState> {
             exit_ns: 83,
             residency_ns: 2_000,
             polling: true,
+            promoted: false,
             source: format!("{measured}: 1154 ns against 1071 from POLL; residency of the ACPI table"),
         },
     ]

@@ -36,7 +36,9 @@ pub fn render_topology(machine: &Machine) -> String {
     for state in &machine.idle_states {
         let polling = if state.polling { ", polling" } else { "" };
         let (exit, residency) = (state.exit_ns, state.residency_ns);
-        let _ = writeln!(text, "idle {}: exit {exit} ns, residency {residency} ns{polling}", state.name);
+        let promoted = if state.promoted { ", promoted" } else { "" };
+        let name = &state.name;
+        let _ = writeln!(text, "idle {name}: exit {exit} ns, residency {residency} ns{polling}{promoted}");
     }
     text
 }

@@ -351,6 +351,7 @@ impl Tree {
                 exit_ns,
                 residency_ns: if has_residency { nanoseconds("residency")? } else { exit_ns },
                 polling: ["POLL", "snooze"].contains(&name.as_str()) || description.contains("MWAIT"),
+                promoted: false,
                 source: "sysfs cpuidle: what the driver believes, an upper bound".to_owned(),
                 name,
             });

@@ -71,6 +71,7 @@ struct Idle {
     exit_ns: Figure,
     residency_ns: Figure,
     polling: Figure,
+    promoted: Option<Figure>,
     source: Option<Figure>,
 }
 
@@ -550,14 +551,21 @@ impl Reader<'_> {
         machine.idle_states.clear();
         for (index, table) in tables.iter().map(Spanned::get_ref).enumerate() {
             let key = |name: &str| format!("idle.{index}.{name}");
-            let Some(polling) = table.polling.get_ref().as_bool() else {
-                return Err(self.wrong(&table.polling, format!("{} must be true or false", key("polling"))));
+            let flag = |name: &str, figure: &Figure| {
+                let wrong = || self.wrong(figure, format!("{} must be true or false", key(name)));
+                figure.get_ref().as_bool().ok_or_else(wrong)
             };
+            let polling = flag("polling", &table.polling)?;
+            let promoted = table.promoted.as_ref().map_or(Ok(false), |figure| flag("promoted", figure))?;
+            if let Some(figure) = table.promoted.as_ref().filter(|_| promoted && index == 0) {
+                return Err(self.wrong(figure, format!("{} needs a state before it", key("promoted"))));
+            }
             machine.idle_states.push(IdleState {
                 name: self.text(&key("name"), &table.name)?.to_owned(),
                 exit_ns: self.integer(&key("exit_ns"), &table.exit_ns, 0, MAX_IDLE_NS)?,
                 residency_ns: self.integer(&key("residency_ns"), &table.residency_ns, 0, MAX_IDLE_NS)?,
                 polling,
+                promoted,
                 source: match &table.source {
                     Some(figure) => self.text(&key("source"), figure)?.to_owned(),
                     None => String::new(),

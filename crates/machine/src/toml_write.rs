@@ -142,6 +142,9 @@ impl Writer<'_> {
             self.line(format_args!("exit_ns = {}", state.exit_ns));
             self.line(format_args!("residency_ns = {}", state.residency_ns));
             self.line(format_args!("polling = {}", state.polling));
+            if state.promoted {
+                self.line(format_args!("promoted = true"));
+            }
             self.line(format_args!("source = {}", quote(&state.source)));
         }
     }

@@ -195,8 +195,11 @@ fn round_trip_of_presets_and_specials() {
         exit_ns: 1,
         residency_ns: 2,
         polling: false,
+        promoted: false,
         source: String::new(),
     });
+    assert_eq!(read(&machine.to_toml()), machine);
+    machine.idle_states.push(IdleState { promoted: true, ..machine.idle_states[0].clone() });
     assert_eq!(read(&machine.to_toml()), machine);
 }
 
