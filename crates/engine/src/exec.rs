@@ -34,7 +34,7 @@ const SOCKET_ALLOCATOR_PCT: u64 = 20;
 /// translations and for what comes together with those lines. Measured: one process that fills up to 40 sockets with up to 200
 /// messages and empties them, with several MB queued and with little. A read takes 316 ns longer on Zen 4 and 256 on Granite
 /// Rapids, a write 134 and 100, where a line from the LLC takes 20 and 47 ns and an operation 514 and 254
-/// (docs/results/validation.md).
+/// (docs/results/validation-granite-rapids.md).
 const COLD_READ: (u64, u64) = (4, 40);
 const COLD_WRITE: (u64, u64) = (2, 15);
 

@@ -186,13 +186,15 @@ impl Simulation<'_> {
         }
     }
 
-    /// Should the target do the queueing itself? Yes across caches, and in later kernels also if it is idle.
+    /// Should the target do the queueing itself? Yes across last-level caches, or with a variant across cores, and in later
+    /// kernels also if it is idle.
     fn ttwu_queue_cond(&self, target: usize, cpu: usize) -> bool {
         if !self.feature(Feature::TTWU_QUEUE) {
             return false;
         }
         let idle = self.feature(Feature::TTWU_QUEUE_IDLE) && self.sys.cpu[target].nr_running == 0;
-        self.distances.between(target, cpu) > Distance::Llc || (target != cpu && idle)
+        let shared = if self.feature(Feature::TTWU_QUEUE_L2) { Distance::Core } else { Distance::Llc };
+        self.distances.between(target, cpu) > shared || (target != cpu && idle)
     }
 
     fn ttwu_queue_wakelist(&mut self, task: u32, target: usize, cpu: usize) {

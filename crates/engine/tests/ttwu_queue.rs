@@ -39,6 +39,14 @@ fn within_a_cache_an_idle_target_queues_with_ttwu_queue_idle() {
 }
 
 #[test]
+fn within_a_cache_another_core_queues_with_ttwu_queue_l2() {
+    let l2 = |machine, on| wake_cost(machine, &[("TTWU_QUEUE_L2", on), ("TTWU_QUEUE_IDLE", false)]);
+    assert_eq!((l2("2c", true), l2("2c", false)), (0, ENQUEUE_NS));
+    assert_eq!(l2("1c2t", true), ENQUEUE_NS, "siblings share the L2");
+    assert_eq!(wake_cost("2c", &[("TTWU_QUEUE_L2", true), ("TTWU_QUEUE", false)]), ENQUEUE_NS);
+}
+
+#[test]
 fn who_queues_elsewhere_fetches_the_lines_of_each_task_group() {
     let ns = |depth, queue| {
         let mut s = wakeup("2c").cost("transfer_llc_ns", 1000).feature("TTWU_QUEUE", queue);

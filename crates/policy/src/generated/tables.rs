@@ -28,6 +28,8 @@ pub enum Feature {
     TTWU_QUEUE,
     /// VARIANT (5.8, 6.0): TTWU_QUEUE also for an idle CPU of the same cache, and for a task that is still leaving its CPU, which is queued there without a search
     TTWU_QUEUE_IDLE,
+    /// VARIANT (August 2023): TTWU_QUEUE for every CPU of another core, not only of another last-level cache
+    TTWU_QUEUE_L2,
     /// a woken task may preempt the running one
     WAKEUP_PREEMPTION,
     /// VARIANT (6.6): the fair class's queue is EEVDF; without, CFS
@@ -237,6 +239,12 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "5.10..",
         seed: "",
         help: "VARIANT (5.8, 6.0): TTWU_QUEUE also for an idle CPU of the same cache, and for a task that is still leaving its CPU, which is queued there without a search",
+    },
+    FeatureInfo {
+        name: "TTWU_QUEUE_L2",
+        kernels: "",
+        seed: "",
+        help: "VARIANT (August 2023): TTWU_QUEUE for every CPU of another core, not only of another last-level cache",
     },
     FeatureInfo {
         name: "WAKEUP_PREEMPTION",
