@@ -12,7 +12,7 @@
 # make deny: checks the licences, bans and sources of all libraries against deny.toml.
 # make advisories: looks for known faults of all libraries in RustSec's database, which it fetches.
 # make docs: runs the commands of README.md, docs/guide.md, docs/sweep.md and docs/variant.md and writes what they print into these pages.
-# make validation: calibrates this machine twice, runs twenty benchmarks on it beside their simulation, and writes docs/results/validation.md.
+# make validation NAME=zen-4: calibrates this machine twice, runs twenty benchmarks on it beside their simulation, and writes the tables of docs/results/validation-zen-4.md.
 # make bench: measures the engine's speed.
 # make bindings: generates the Rust side of policy/ in crates/policy/src/generated.
 # make record: builds coreward-record into target/release.
@@ -180,12 +180,13 @@ docs:
 
 # The machine has to be quiet, and wakeup latencies need root. Figures further off than allowed do not stop it.
 validation:
+	$(if $(wildcard docs/results/validation-$(NAME).md),,$(error NAME has to be that of a page docs/results/validation-NAME.md))
 	@sh scripts/setup.sh build
 	$(CARGO) build --locked --release -p coreward
-	target/release/coreward calibrate --json > target/calibration-1.json
-	target/release/coreward validate --calibrate target/here.toml --json=target/validation.json || test $$? = 1
-	target/release/coreward calibrate --json > target/calibration-2.json
-	mv target/calibration-1.json target/calibration-2.json target/validation.json docs/results/
+	target/release/coreward calibrate --json > target/calibration-$(NAME)-1.json
+	target/release/coreward validate --calibrate target/here.toml --json=target/validation-$(NAME).json || test $$? = 1
+	target/release/coreward calibrate --json > target/calibration-$(NAME)-2.json
+	mv target/calibration-$(NAME)-[12].json target/validation-$(NAME).json docs/results/
 	COREWARD_BLESS=1 $(CARGO) test --locked --release -p coreward --test validation_page
 
 bench:

@@ -46,7 +46,7 @@ PAGES = {
     "matrix": ["matrix", "--with", "WAKEUP_BIAS_PREV", "--runs", "3", "--machine", "2c", "--workload", WORK],
     "sweep": ["sweep", str(OUT / "sweep.toml")],
     "tune": ["tune", str(OUT / "tune.toml")],
-    "validate": ["validate", "perf bench sched pipe -l 50000", "--machine", "2c", "--real", "docs/results/validation.json"],
+    "validate": ["validate", "perf bench sched pipe -l 50000", "--machine", "2c", "--real", "docs/results/validation-zen-4.json"],
 }
 
 

@@ -150,7 +150,7 @@ pub fn switch_ns(machine: &Machine) -> Result<f64, CalibrateError> {
 }
 
 /// A line takes this many times as long only if the host of a virtual machine has moved its CPUs. Measured: 27 or 33 ns on
-/// most moments, 165 to 184 on the others, two CPUs of a Zen 4 guest (docs/results/validation.md).
+/// most moments, 165 to 184 on the others, two CPUs of a Zen 4 guest (docs/results/validation-zen-4.md).
 const MOVED: f64 = 2.0;
 
 /// Costs that consist of the way of lines.

@@ -1,12 +1,14 @@
-//! The tables of docs/results/validation.md and the line of README.md about accuracy say what docs/results/validation.json
-//! and the two calibrations beside it say. `make validation` measures these; with COREWARD_BLESS=1 this test writes what
-//! follows from them.
+//! The tables of docs/results/validation*.md and the line of README.md about accuracy say what the JSON files beside them
+//! say. `make validation` measures these; with COREWARD_BLESS=1 this test writes what follows from them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde_json::Value;
+
+/// The machines, by their names in files and for people.
+const MACHINES: [(&str, &str); 2] = [("granite-rapids", "Granite Rapids"), ("zen-4", "Zen 4")];
 
 /// What is between these lines is generated.
 const BEGIN: &str = "<!-- make validation: from here -->\n";
@@ -189,34 +191,60 @@ fn calibrations(first: &Value, second: &Value) -> String {
     out
 }
 
+/// The median of a score, in percent.
+fn median(validation: &Value, name: &str) -> f64 {
+    let scores = validation["scores"].as_array().unwrap();
+    number(&scores.iter().find(|score| score["name"] == name).expect(name)["median_pct"])
+}
+
+/// The scores of all machines in one table.
+fn overview(machines: &[Value]) -> String {
+    let names: Vec<_> =
+        MACHINES.iter().map(|(file, name)| format!("[{name}](validation-{file}.md)")).collect();
+    let mut out =
+        format!("| figure | allowed | {} |\n|---|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    for score in machines[0]["scores"].as_array().unwrap() {
+        let name = score["name"].as_str().unwrap();
+        let medians: Vec<_> = machines.iter().map(|of| format!("{:.0} %", median(of, name))).collect();
+        let allowed = number(&score["allowed_median_pct"]);
+        _ = writeln!(out, "| {name} | {allowed:.0} % | {} |", medians.join(" | "));
+    }
+    out
+}
+
 /// The accuracy in a sentence.
-fn accuracy(validation: &Value) -> String {
-    let median = |name: &str| {
-        let scores = validation["scores"].as_array().unwrap();
-        number(&scores.iter().find(|score| score["name"] == name).expect(name)["median_pct"])
+fn accuracy(machines: &[Value]) -> String {
+    let medians = |name: &str| {
+        let medians: Vec<_> = machines.iter().map(|of| format!("{:.0}", median(of, name))).collect();
+        medians.join(" and ")
     };
+    let names = MACHINES.map(|(_, name)| name).join(" and ");
     format!(
-        "Beside {} benchmarks that really ran on a machine of {} CPUs, its times are off by {:.0} % in the median, \
-         switches by {:.0} %, migrations by {:.0} %, and median wakeup latencies by {:.0} %",
-        validation["benchmarks"].as_array().unwrap().len(),
-        validation["cpus"],
-        median("time"),
-        median("operations a switch"),
-        median("migrations"),
-        median("wakeup latency p50"),
+        "Beside {} benchmarks that really ran on two machines of {} CPUs, {names}, its times are off by {} % in the median, \
+         switches by {} %, migrations by {} %, and median wakeup latencies by {} %",
+        machines[0]["benchmarks"].as_array().unwrap().len(),
+        machines[0]["cpus"],
+        medians("time"),
+        medians("operations a switch"),
+        medians("migrations"),
+        medians("wakeup latency p50"),
     )
 }
 
 #[test]
-fn the_page_and_the_readme_say_what_was_measured() {
-    let validation = json("validation.json");
-    let tables = scores(&validation)
-        + &benchmarks(&validation)
-        + &calibrations(&json("calibration-1.json"), &json("calibration-2.json"))
-        + "\n";
-    marked(&docs("validation.md"), (BEGIN, END), &tables);
+fn the_pages_and_the_readme_say_what_was_measured() {
+    let machines = MACHINES.map(|(file, _)| json(&format!("validation-{file}.json")));
+    for ((file, _), validation) in MACHINES.iter().zip(&machines) {
+        let calibration = |n| json(&format!("calibration-{file}-{n}.json"));
+        let tables = scores(validation)
+            + &benchmarks(validation)
+            + &calibrations(&calibration(1), &calibration(2))
+            + "\n";
+        marked(&docs(&format!("validation-{file}.md")), (BEGIN, END), &tables);
+    }
+    marked(&docs("validation.md"), (BEGIN, END), &overview(&machines));
     let readme = docs("../../README.md");
-    marked(&readme, (LINE_BEGIN, LINE_END), &accuracy(&validation));
+    marked(&readme, (LINE_BEGIN, LINE_END), &accuracy(&machines));
     let first_screen = fs::read_to_string(readme).unwrap().lines().position(|line| line.contains(LINE_BEGIN));
     assert!(first_screen.is_some_and(|line| line < 20), "the accuracy stands on the first screen");
 }

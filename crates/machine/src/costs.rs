@@ -228,7 +228,7 @@ impl CostField {
 /// How far a cost with a source may be from the published or measured figure, in per cent.
 ///
 /// assumption: of 24 costs that two calibrations of one host measured, 14 differ by at most 3 %, and two by more than 15 %
-/// (`docs/results/validation.md`). Others' machines differ by more than that one from itself, and fewer of them are known.
+/// (`docs/results/validation-zen-4.md`). Others' machines differ by more than that one from itself, and fewer of them are known.
 const SOURCED_PCT: f64 = 15.0;
 
 impl Costs {
