@@ -192,6 +192,14 @@ impl Line {
         }
         got
     }
+
+    /// A load, and then a locked instruction: the load brings a copy of the line, and the instruction makes it the only one,
+    /// which takes as long again.
+    pub(crate) fn load_and_modify(&mut self, d: &Distances, cpu: usize, m: Moment, ns: u64) -> Acquired {
+        let got = self.modify(d, cpu, m, ns);
+        self.turns.free_at += got.transfer;
+        Acquired { transfer: 2 * got.transfer, ..got }
+    }
 }
 
 /// A cache line that many CPUs read and some write: the load average of a task group.
@@ -293,6 +301,20 @@ mod tests {
     fn neighbours(d: &Distances) -> [usize; 5] {
         [Distance::Same, Distance::Core, Distance::Llc, Distance::Node, Distance::Across]
             .map(|want| (0..16).find(|c| d.between(0, *c) == want).unwrap())
+    }
+
+    #[test]
+    fn a_copy_that_becomes_the_only_one_takes_two_ways() {
+        let d = distances();
+        let core = neighbours(&d)[2];
+        let mut line = Line::default();
+        let at = |at| Moment { now: at, at };
+        assert_eq!(line.load_and_modify(&d, core, at(0), 7).transfer, 20);
+        assert_eq!(line.load_and_modify(&d, core, at(100), 7), Acquired::default(), "it has the line");
+        let other = line.load_and_modify(&d, 0, at(100), 7);
+        assert_eq!((other.waited, other.transfer), (7, 20), "after its instruction");
+        let third = line.load_and_modify(&d, neighbours(&d)[3], at(100), 7);
+        assert_eq!(third.waited, 7 + 20 + 7, "both ways, and the next instruction");
     }
 
     #[test]

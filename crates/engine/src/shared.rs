@@ -82,7 +82,10 @@ pub(crate) struct CpuLock {
 pub(crate) struct Shared {
     pub(crate) mutexes: Vec<Mutex>,
     mutex_bytes: u32,
+    mutexes_at: u32,
     line_bytes: u32,
+    /// The cache lines of the mutexes.
+    pub(crate) mutex_lines: Vec<Line>,
     pub(crate) conds: Vec<Futex>,
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) flags: Vec<Flag>,
@@ -98,13 +101,20 @@ pub(crate) struct Shared {
     pub(crate) turns_line: Line,
 }
 
+/// Where in a mutex its type is, in bytes: behind the lock, a counter, the owner and the users (glibc, struct
+/// __pthread_mutex_s of x86-64 and arm64).
+const MUTEX_TYPE_AT: u32 = 16;
+
 impl Shared {
     pub(crate) fn new(counts: &Counts, nr_cpus: usize, line_bytes: u32) -> Self {
+        let lines = counts.mutex_bytes.div_ceil(line_bytes).max(1) as usize;
         let barrier = |needs: &u32| Barrier { needs: *needs, arrived: 0, futex: Futex::default() };
         Shared {
             mutexes: vec![Mutex::default(); counts.mutexes as usize],
             mutex_bytes: counts.mutex_bytes,
+            mutexes_at: counts.mutexes_at,
             line_bytes,
+            mutex_lines: vec![Line::default(); counts.mutexes as usize * lines + 2],
             conds: vec![Futex::default(); counts.conds as usize],
             barriers: counts.barriers.iter().map(barrier).collect(),
             flags: vec![Flag::default(); counts.flags as usize],
@@ -118,13 +128,13 @@ impl Shared {
         }
     }
 
-    /// The cache line of a mutex, which is kept with the first mutex on it.
-    pub(crate) fn mutex_line(&mut self, mutex: u32) -> &mut Line {
-        let first = match self.mutex_bytes {
-            0 => mutex,
-            bytes => (mutex * bytes / self.line_bytes * self.line_bytes).div_ceil(bytes),
+    /// Which lines a mutex has its type and its lock on.
+    pub(crate) fn lines_of_mutex(&self, mutex: u32) -> [usize; 2] {
+        let line = |at: u32| match self.mutex_bytes {
+            0 => mutex as usize,
+            bytes => ((self.mutexes_at + mutex * bytes + at) / self.line_bytes) as usize,
         };
-        &mut self.mutexes[first as usize].futex.line
+        [line(MUTEX_TYPE_AT), line(0)]
     }
 
     /// Removes all tasks that wait for a condition, a barrier, a flag or a semaphore.
@@ -218,14 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_kept_with_the_first_mutex_on_it() {
-        // bytes 0, 40, 80, 120, 160 and 200: lines 0, 0, 1, 1, 2 and 3
-        let counts = Counts { mutexes: 6, mutex_bytes: 40, ..Counts::default() };
-        let mut s = Shared::new(&counts, 1, 64);
-        let mut first = |i: u32| {
-            let line = s.mutex_line(i) as *const Line;
-            s.mutexes.iter().position(|m| std::ptr::eq(&m.futex.line, line)).unwrap()
-        };
-        assert_eq!([0, 1, 2, 3, 4, 5].map(&mut first), [0, 0, 2, 2, 4, 5]);
+    fn a_mutex_may_have_its_type_on_the_line_of_the_next_ones_lock() {
+        // locks at bytes 48, 88, 128, 168, and the types 16 bytes behind them
+        let counts = Counts { mutexes: 4, mutex_bytes: 40, mutexes_at: 48, ..Counts::default() };
+        let s = Shared::new(&counts, 1, 64);
+        assert_eq!([0, 1, 2, 3].map(|i| s.lines_of_mutex(i)), [[1, 0], [1, 1], [2, 2], [2, 2]]);
+        let s = Shared::new(&Counts { mutexes: 2, ..Counts::default() }, 1, 64);
+        assert_eq!([0, 1].map(|i| s.lines_of_mutex(i)), [[0, 0], [1, 1]], "a line for each");
     }
 }

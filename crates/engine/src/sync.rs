@@ -1,6 +1,6 @@
 //! Operations on shared objects, and ops that take a given time.
 
-use crate::contention::Line;
+use crate::contention::{Line, Moment};
 use crate::cpu::Activity;
 use crate::segment::{Segment, Work};
 use crate::shared::{Futex, MAX_REQUESTS, MutexState};
@@ -44,7 +44,7 @@ impl Simulation<'_> {
             Op::TakeTurn { .. } => self.atomic(cpu, |sim| &mut sim.shared.turns_line),
             Op::Lock { mutex } | Op::Unlock { mutex } => {
                 let mutex = self.turned(task, mutex);
-                self.atomic(cpu, |sim| sim.shared.mutex_line(mutex))
+                self.mutex_work(cpu, mutex)
             }
             Op::CondWait { cond, .. } | Op::Signal { cond } | Op::Broadcast { cond } => {
                 self.atomic(cpu, |sim| &mut sim.futex(On::Cond(cond)).line)
@@ -89,6 +89,25 @@ impl Simulation<'_> {
         let got = copy.modify(&self.distances, cpu, m, ATOMIC_NS);
         *line(self) = copy;
         let stall = got.waited + got.transfer;
+        self.cpus[cpu].bill.stall(Part::FutexLines, stall);
+        Work { work: ATOMIC_NS, stall }
+    }
+
+    /// Locks or unlocks a mutex, whose type is read before.
+    fn mutex_work(&mut self, cpu: usize, mutex: u32) -> Work {
+        let m = self.moment(cpu);
+        let [of_type, of_lock] = self.shared.lines_of_mutex(mutex);
+        let lines = &mut self.shared.mutex_lines;
+        let stall = if of_type == of_lock {
+            let got = lines[of_lock].load_and_modify(&self.distances, cpu, m, ATOMIC_NS);
+            got.waited + got.transfer
+        } else {
+            let read = lines[of_type].modify(&self.distances, cpu, m, 0);
+            let read_ns = read.waited + read.transfer;
+            let m = Moment { at: m.at + read_ns, ..m };
+            let got = lines[of_lock].modify(&self.distances, cpu, m, ATOMIC_NS);
+            read_ns + got.waited + got.transfer
+        };
         self.cpus[cpu].bill.stall(Part::FutexLines, stall);
         Work { work: ATOMIC_NS, stall }
     }

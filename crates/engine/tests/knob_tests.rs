@@ -15,6 +15,11 @@ const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
         "crates/engine/tests/ttwu_queue.rs",
         "within_a_cache_an_idle_target_queues_with_ttwu_queue_idle",
     ),
+    (
+        "TTWU_QUEUE_L2",
+        "crates/engine/tests/ttwu_queue.rs",
+        "within_a_cache_another_core_queues_with_ttwu_queue_l2",
+    ),
     // when a running task gives way
     ("HRTICK", "crates/engine/tests/preemption.rs", "with_hrtick_a_turn_ends_when_the_request_is_served"),
     (

@@ -291,6 +291,8 @@ pub struct Shared {
     pub mutexes: u32,
     /// Bytes from one mutex to the next in the array that holds them; 0 if each has a cache line of its own.
     pub mutex_bytes: u32,
+    /// Where that array begins, in bytes from the begin of a cache line.
+    pub mutexes_at: u32,
     /// Condition variables.
     pub conds: u32,
     /// Of each barrier, how many tasks it waits for.
