@@ -111,7 +111,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         "WA_BIAS" => long_crowd(),
         // the scan limit is learnt by periodic balance of a whole cache
         "SIS_UTIL" => Setup::new("2l2c", uneven()),
-        "TTWU_QUEUE_IDLE" => crowd("4c"),
+        "TTWU_QUEUE_IDLE" | "TTWU_QUEUE_L2" => crowd("4c"),
         "SYNC_ON_WAKER" => Setup::new("2c", ping_pong(200, 30_000)),
         "TTWU_QUEUE" => Setup::new("2l2c", ping_pong(200, 30_000)),
         "WAKEUP_PREEMPTION" => crowd("1c"),
