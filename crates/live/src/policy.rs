@@ -24,7 +24,7 @@ impl std::error::Error for WrongArgument {}
 
 /// Features and tunables that act only in the simulator: its workloads and its CFS queue read them,
 /// or sched_ext does not allow what they change.
-const WITHOUT_EFFECT: [&str; 16] = [
+const WITHOUT_EFFECT: [&str; 17] = [
     "DELAY_ZERO",
     "EEVDF",
     "GENTLE_FAIR_SLEEPERS",
@@ -38,6 +38,7 @@ const WITHOUT_EFFECT: [&str; 16] = [
     "TG_LOAD_AVG_RATELIMIT",
     "TTWU_QUEUE",
     "TTWU_QUEUE_IDLE",
+    "TTWU_QUEUE_L2",
     "latency_ns",
     "min_granularity_ns",
     "wakeup_granularity_ns",

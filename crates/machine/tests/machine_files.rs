@@ -375,6 +375,12 @@ fn wrong_figures() {
         figure("[[idle]]\nname = \"C1\"\nexit_ns = 1\nresidency_ns = 1\npolling = 0"),
         "m.toml:6: idle.0.polling must be true or false"
     );
+    let promoted = |value| {
+        let state = "[[idle]]\nname = \"C1\"\nexit_ns = 1\nresidency_ns = 1\npolling = false";
+        figure(&format!("{state}\npromoted = {value}"))
+    };
+    assert_eq!(promoted("1"), "m.toml:7: idle.0.promoted must be true or false");
+    assert_eq!(promoted("true"), "m.toml:7: idle.0.promoted needs a state before it");
 }
 
 proptest! {
