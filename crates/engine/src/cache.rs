@@ -34,12 +34,10 @@ pub(crate) struct Caches {
     llc_line_ns: u64,
     dram_line_ns: u64,
     dram_remote_line_ns: u64,
-    /// Shared footprints: for each core, the odometer readings at which recent processes used theirs.
+    /// Shared footprints: for each core, the processes that may have something left of theirs, in the order of last use, with the
+    /// odometer readings at it.
     shared: Vec<Vec<(u32, u64)>>,
 }
-
-/// How many processes a core's list of shared footprints remembers.
-const SHARED_KEPT: usize = 8;
 
 /// How much of `bytes` is still in a cache of `size` into which `since` bytes have come.
 fn resident(bytes: u64, size: u64, since: u64) -> u64 {
@@ -130,19 +128,12 @@ impl Caches {
         let core = self.core_of[cpu] as usize;
         let now = self.core_filled[core];
         let entries = &mut self.shared[core];
-        let found = entries.iter().position(|(p, _)| *p == process);
-        let held = found.map_or(0, |i| resident(bytes, self.l2_bytes, now - entries[i].1));
+        let found = entries.iter().rposition(|(p, _)| *p == process).map(|i| entries.remove(i).1);
+        let held = found.map_or(0, |used| resident(bytes, self.l2_bytes, now - used));
         let mark = now + (bytes - held);
-        match found {
-            Some(i) => entries[i].1 = mark,
-            None => {
-                if entries.len() == SHARED_KEPT {
-                    let oldest = (0..SHARED_KEPT).min_by_key(|i| entries[*i].1).expect("not empty");
-                    entries.swap_remove(oldest);
-                }
-                entries.push((process, mark));
-            }
-        }
+        let gone = entries.iter().take_while(|(_, used)| mark - used >= self.l2_bytes).count();
+        entries.drain(..gone);
+        entries.push((process, mark));
         self.core_filled[core] = mark;
         self.lines_ns(bytes - held, self.llc_line_ns)
     }
@@ -241,5 +232,18 @@ mod tests {
         assert_eq!(c.refill_shared(at(&d, Distance::Core), 1, 640), 0);
         assert_eq!(c.refill_shared(0, 2, 640), 10 * 20, "another process has its own");
         assert_eq!(c.refill_shared(at(&d, Distance::Llc), 1, 640), 10 * 20);
+    }
+
+    #[test]
+    fn a_core_keeps_as_many_processes_as_fit_its_cache() {
+        let (mut c, _) = setup();
+        let mut round = |processes: std::ops::Range<u32>| -> u64 {
+            processes.map(|process| c.refill_shared(0, process, 64)).sum()
+        };
+        assert_eq!(round(0..64), 64 * 20, "4096 bytes of footprints");
+        assert_eq!(round(0..64), 0, "all are there");
+        assert_eq!(round(64..65), 20, "one more");
+        assert_eq!(round(1..64), 0, "only the first has gone");
+        assert_eq!(round(0..1), 20);
     }
 }
