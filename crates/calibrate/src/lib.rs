@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use coreward_engine::{CHANNEL_LINES, RQ_LINES, TASK_LINES};
+use coreward_engine::{CHANNEL_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES};
 use coreward_machine::{Costs, IdleState, Machine};
 use cpuidle::{Exit, IDLE_US};
 use others::Others;
@@ -495,9 +495,9 @@ impl Calibration {
         let lines = |alone: u64, together: u64| {
             transfer.map(alone as f64 + together as f64 * parallel).without(ahead)
         };
-        let task = lines(0, TASK_LINES);
+        let (wakee, woken) = (lines(0, WAKEE_LINES), lines(0, SWITCH_LINES));
         let queues = lines(1, RQ_LINES - 1).and(lines(1, CHANNEL_LINES - 1)).and(lines(1, 0));
-        let send = busy.wake.without(local.wake).without(task).without(queues);
+        let send = busy.wake.without(local.wake).without(wakee).without(queues);
         self.cost(
             "ipi_send_ns",
             send,
@@ -508,7 +508,7 @@ impl Calibration {
         };
         self.cost("ipi_handle_ns", handled, "what a busy task loses to a memory barrier of another CPU");
         // the woken task's way back to user space, after the interrupt
-        let way_back = calls.pick.and(local.switch).and(calls.pipe_op).and(task);
+        let way_back = calls.pick.and(local.switch).and(calls.pipe_op).and(woken);
         let before_send = busy.wake.without(send);
         let flight = busy.latency.without(before_send).without(handled).without(way_back);
         self.cost(
@@ -523,7 +523,7 @@ impl Calibration {
             let entered = cpuidle::Usage::of_cpu(to).most_since(&before).map(str::to_owned);
             self.exits.push(Exit { exit: idle.latency.without(busy.latency), entered });
             if us == IDLE_US[0] {
-                let turn = idle.turn.without(calls.syscall).without(local.turn).without(task);
+                let turn = idle.turn.without(calls.syscall).without(local.turn).without(woken);
                 self.cost(
                     "idle_return_ns",
                     turn,

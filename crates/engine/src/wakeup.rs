@@ -13,10 +13,14 @@ use coreward_policy::Distance;
 use coreward_policy::layout::{WF_FORK, WF_SYNC, WF_TTWU};
 use coreward_policy::{Decision, Feature, Placement};
 
-/// Cache lines of a task that a wakeup reads and writes: state, on_cpu with the wake list
-/// entry, pi_lock, cpus_ptr, the wakee statistics, and its sched_entity with its averages (two).
-/// assumption: counted from the layout of struct task_struct, include/linux/sched.h.
-pub const TASK_LINES: u64 = 7;
+/// Cache lines of a task that its waker reads and writes: state, on_cpu with the wake list entry, pi_lock, cpus_ptr, the wakee
+/// statistics, its sched_entity with its averages, and the neighbours in the queue's tree.
+/// Measured on Granite Rapids, two of them on their way at a time (`mlp_pct`): 6, 12 and 16
+/// (docs/results/validation-granite-rapids.md).
+pub const WAKEE_LINES: u64 = 12;
+/// Cache lines that a CPU fetches from the waker when it switches to a woken task: those again, and its entry of the wait queue.
+/// Measured likewise: 13 and 18.
+pub const SWITCH_LINES: u64 = 16;
 /// Cache lines of a runqueue that queueing a task writes: lock, counters, clock, the fair
 /// queue's counters, its tree and its averages.
 /// assumption: counted from the layout of struct rq and cfs_rq, kernel/sched/sched.h.
@@ -47,7 +51,7 @@ impl Simulation<'_> {
         self.counters.wakeups += 1;
         self.schedstat[cpu].ttwu_count += 1;
         self.charge_work(cpu, Part::Wakeup, self.costs.wakeup_ns);
-        self.fetch_lines(self.tasks[task as usize].cpu(), cpu, TASK_LINES);
+        self.fetch_lines(self.tasks[task as usize].cpu(), cpu, WAKEE_LINES);
         let t = &mut self.tasks[task as usize];
         t.woken_at = Some(self.now);
         t.waking_at = before;
@@ -284,7 +288,7 @@ impl Simulation<'_> {
     /// The lines of a woken task come from the waker to the CPU that switches to it.
     pub(crate) fn fetch_woken(&mut self, task: u32, cpu: usize) {
         if let Some(waker) = self.tasks[task as usize].woken_by.take() {
-            self.fetch_lines(waker, cpu, TASK_LINES);
+            self.fetch_lines(waker, cpu, SWITCH_LINES);
         }
     }
 
