@@ -86,7 +86,7 @@ fn only_threads_share_the_reference_count_of_a_file() {
 #[test]
 fn threads_that_go_idle_share_the_reference_count_of_their_address_space() {
     let mm_count = |options: &str, transfer_ns| {
-        let setup = Setup::free("4c", hackbench(&format!("-g 1 -f 2 -l 500 --pipe {options}")));
+        let setup = Setup::free("4c", hackbench(&format!("-g 2 -f 2 -l 5000 --pipe {options}")));
         setup.cost("transfer_llc_ns", transfer_ns).run().outcome.cpu_time.ns(Part::MmCount)
     };
     let (near, far) = (mm_count("-T", 20), mm_count("-T", 60));
