@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use coreward_engine::{CHANNEL_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES};
+use coreward_engine::{CHANNEL_LINES, CURR_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES};
 use coreward_machine::{Costs, IdleState, Machine};
 use cpuidle::{Exit, IDLE_US};
 use others::Others;
@@ -496,7 +496,7 @@ impl Calibration {
             transfer.map(alone as f64 + together as f64 * parallel).without(ahead)
         };
         let (wakee, woken) = (lines(0, WAKEE_LINES), lines(0, SWITCH_LINES));
-        let queues = lines(1, RQ_LINES - 1).and(lines(1, CHANNEL_LINES - 1)).and(lines(1, 0));
+        let queues = lines(1, RQ_LINES - 1 + CURR_LINES).and(lines(1, CHANNEL_LINES - 1)).and(lines(1, 0));
         let send = busy.wake.without(local.wake).without(wakee).without(queues);
         self.cost(
             "ipi_send_ns",

@@ -59,4 +59,4 @@ pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};
 pub use skip::Skipped;
 pub use trace::{CpuSchedstat, DomainSchedstat, Leaving, Moment, NoTrace, Trace, Waker};
-pub use wakeup::{RQ_LINES, SWITCH_LINES, WAKEE_LINES};
+pub use wakeup::{CURR_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES};

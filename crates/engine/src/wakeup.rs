@@ -25,6 +25,14 @@ pub const SWITCH_LINES: u64 = 16;
 /// queue's counters, its tree and its averages.
 /// assumption: counted from the layout of struct rq and cfs_rq, kernel/sched/sched.h.
 pub const RQ_LINES: u64 = 6;
+/// Cache lines of the current task's sched_entity, which is charged first (update_curr()): run time, vruntime and deadline,
+/// and its averages.
+/// assumption: counted from the layout of struct sched_entity, include/linux/sched.h.
+pub const CURR_LINES: u64 = 3;
+/// Cache lines of each level of the queue's tree: the entity's key and vruntime, and what it knows of those below it.
+/// assumption: counted likewise. With both, a remote wakeup and a switch after it have as many lines as was measured on
+/// Granite Rapids (docs/results/validation-granite-rapids.md).
+const TREE_LINES: u64 = 2;
 /// The same of each level of task groups: the group's queue on the CPU (counters, tree, averages, what is passed on to
 /// the group), and its entity there (load, vruntime, queues, averages).
 /// assumption: counted from the layout of struct cfs_rq and sched_entity. Measured between two CPUs (docs/results/task-groups.md):
@@ -305,10 +313,22 @@ impl Simulation<'_> {
         let got = self.cpus[target].lock.acquire(&self.distances, cpu, m, 1);
         self.charge_stall(cpu, Part::RqLock, got.waited);
         if owner != cpu {
-            let groups = self.tg_load_avg.len() as u64;
-            let others = self.distances.fetch(owner, cpu, RQ_LINES - 1 + groups * GROUP_LINES);
+            let others = self.distances.fetch(owner, cpu, self.rq_lines(target) - 1);
             self.charge_stall(cpu, Part::TaskLines, got.lines_with(others, &self.distances));
         }
+    }
+
+    /// Cache lines of `cpu`'s runqueue that queueing a task there writes, and reads on the way to its place.
+    fn rq_lines(&self, cpu: usize) -> u64 {
+        let c = &self.cpus[cpu];
+        let groups = self.tg_load_avg.len() as u64;
+        let running = u32::from(c.curr.is_some());
+        let waiting = c.fair.rq.nr_queued().saturating_sub(running);
+        let levels = waiting.checked_ilog2().map_or(0, |log2| log2 + 1);
+        RQ_LINES
+            + groups * GROUP_LINES
+            + u64::from(running) * CURR_LINES
+            + u64::from(levels) * TREE_LINES
     }
 
     pub(crate) fn unlock_rq(&mut self, target: usize, cpu: usize) {
