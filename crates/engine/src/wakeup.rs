@@ -325,10 +325,7 @@ impl Simulation<'_> {
         let running = u32::from(c.curr.is_some());
         let waiting = c.fair.rq.nr_queued().saturating_sub(running);
         let levels = waiting.checked_ilog2().map_or(0, |log2| log2 + 1);
-        RQ_LINES
-            + groups * GROUP_LINES
-            + u64::from(running) * CURR_LINES
-            + u64::from(levels) * TREE_LINES
+        RQ_LINES + groups * GROUP_LINES + u64::from(running) * CURR_LINES + u64::from(levels) * TREE_LINES
     }
 
     pub(crate) fn unlock_rq(&mut self, target: usize, cpu: usize) {

@@ -110,9 +110,9 @@ fn wakeups_do_not_follow_into_a_crowded_llc() {
 #[test]
 fn tasks_bounce_between_wakeup_and_balance_where_only_wakeups_know() {
     // more threads than an LLC has room for, but not by so many that it is crowded all the time
-    let threads = |n| Setup::new("2l4c", processes(1, n, MS, MS, 300));
-    let plain = sum(&threads(9), across);
-    let bouncing = sum(&only_wakeup(threads(9)), across);
+    let threads = |n| Setup::new("2l4c", processes(1, n, MS, MS, 1000));
+    let plain = sum(&threads(8), across);
+    let bouncing = sum(&only_wakeup(threads(8)), across);
     assert!(bouncing > 1.5 * plain, "{bouncing}, {plain}");
     let plain = sum(&threads(12), across);
     let hot = sum(&rfc(threads(12)), across);

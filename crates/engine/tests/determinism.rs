@@ -90,5 +90,5 @@ fn a_known_run_has_its_known_hash() {
     s.workload.footprint.private_bytes = 4096;
     let run = s.run();
     let seen = (run.hash(), run.events.len(), run.outcome.events, run.outcome.end_ns);
-    assert_eq!(seen, (15_290_553_715_388_574_791, 1_235, 23_073, 2_991_900));
+    assert_eq!(seen, (16_515_711_034_408_227_281, 1_550, 23_535, 3_213_816));
 }
