@@ -48,6 +48,8 @@ const WALK_BYTES: u64 = 512 << 20;
 const DATA_LINES: usize = 2;
 /// A short message, of as many lines.
 const MESSAGE_BYTES: usize = 100;
+/// A message of so many lines that all but the first come in a stream.
+const STREAM_BYTES: usize = 1024;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
@@ -467,17 +469,16 @@ impl Calibration {
         local: &Local,
         machine: &Machine,
     ) -> Result<(), CalibrateError> {
-        let reads =
-            |from, to| remote::reads(from, to, DATA_LINES * LINE_BYTES).map_err(refused("remote pipes"));
-        // the first read of a turn also fetches the pipe itself, which is little for each of a hundred
+        let reads = |from, to| remote::reads(from, to, STREAM_BYTES).map_err(refused("remote pipes"));
+        // the first read of a turn also fetches the pipe itself, which is little for each of fifty
         let data = reads(to, from)?.without(reads(from, from)?);
-        let alone = transfer.map(DATA_LINES as f64);
-        let pct = streams(data, alone);
+        let alone = transfer.map((STREAM_BYTES / LINE_BYTES - 1) as f64);
+        let pct = streams(data.without(transfer), alone);
         self.cost("stream_pct", pct, "lines of pipe messages from another CPU, against one line at a time");
         let parallel = 100.0 / machine.costs.mlp_pct as f64;
         let assumed = &machine.costs;
         let stream_pct = if pct.is_vague(assumed.stream_pct) { assumed.stream_pct as f64 } else { pct.ns };
-        let streamed = DATA_LINES as f64 * 100.0 / stream_pct;
+        let streamed = 1.0 + (DATA_LINES - 1) as f64 * 100.0 / stream_pct;
         let in_turn = transfer.map(1.0 + (CHANNEL_LINES - 1) as f64 * parallel + streamed);
         let both = remote::stream(from, to, MESSAGE_BYTES).map_err(refused("remote pipes"))?;
         let lookahead = in_turn.without(both.without(calls.message));

@@ -19,8 +19,8 @@ const WAKEUP_TIME: Duration = Duration::from_millis(60);
 /// Interrupts that are sent to a busy CPU.
 const INTERRUPTS: usize = 300;
 
-/// Messages of a turn.
-const TURN: usize = 100;
+/// Messages of a turn: of [`STREAM_BYTES`](crate::STREAM_BYTES), a pipe has room for 64.
+const TURN: usize = 50;
 
 /// A read from a pipe of messages of `bytes` that a thread on `from` has written, by a thread on `to`. They take turns,
 /// so that neither waits for the other within one.

@@ -15,7 +15,7 @@ pub(crate) struct Distances {
     transfer_ns: [u64; 5],
     /// The same for one of several lines that are fetched together, in 1/1024 ns.
     overlapped: [u64; 5],
-    /// The same for one line of a sequential copy, in 1/1024 ns.
+    /// The same for one more line of a sequential copy, in 1/1024 ns.
     streamed: [u64; 5],
     /// How long before it needs lines a core asks for them, in ns.
     lookahead_ns: u64,
@@ -65,10 +65,12 @@ impl Distances {
         lines * self.overlapped[self.between(from, to) as usize] / 1024
     }
 
-    /// Time to copy `lines` modified lines in a row, which the hardware fetches ahead.
+    /// Time to copy `lines` modified lines in a row. From the second one on, the hardware fetches them ahead.
     #[inline]
     pub(crate) fn stream(&self, from: usize, to: usize, lines: u64) -> u64 {
-        lines * self.streamed[self.between(from, to) as usize] / 1024
+        let distance = self.between(from, to) as usize;
+        let first = if lines == 0 { 0 } else { self.transfer_ns[distance] };
+        first + lines.saturating_sub(1) * self.streamed[distance] / 1024
     }
 
     /// What is left to wait for of the `ns` that lines take which the core has asked for ahead.
