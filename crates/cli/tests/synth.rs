@@ -108,8 +108,8 @@ fn score(report: &Value) -> [f64; 4] {
 fn each_option_moves_what_it_is_for() {
     let file = service("synth_options", unchanged);
     let w = |options: &str| format!("{} {options}", text(&file));
-    let replayed = score(&run(text(&file), "4c", &["--seed", "2"]));
-    let base = run(&w("--time 0.5"), "4c", &["--seed", "2"]);
+    let replayed = score(&run(text(&file), "4c", &["--seed", "1"]));
+    let base = run(&w("--time 0.5"), "4c", &["--seed", "1"]);
     assert!(farthest(&score(&base), &replayed) < 0.1, "{:?} {replayed:?}", score(&base));
     let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.1, "{got}, not {wanted}");
     near(metric(&base, "runtime_s"), 0.5);
