@@ -161,10 +161,11 @@ fn a_long_queue_of_messages_on_sockets_comes_from_the_llc() {
         s.machine.caches.l2_bytes = l2_bytes;
         s.clone().cost("llc_line_ns", 100).run().runtime_ns() - s.run().runtime_ns()
     };
-    let (all, some) = (extra(1 << 10, "--sockets"), extra(1 << 20, "--sockets"));
+    let (all, some) = (extra(1 << 10, "--sockets"), extra(1 << 18, "--sockets"));
     // 800 messages, 6 lines each
     assert!(all > 800 * 5 * 100 && all <= 800 * 6 * 100, "{all} ns");
-    assert!(some > 0 && some < all / 4, "{some} of {all} ns");
+    assert!(some > 0 && some < all / 2, "{some} of {all} ns");
+    assert_eq!(extra(1 << 20, "--sockets"), 0, "half of it holds them all");
     assert_eq!(extra(1 << 10, "--pipe"), 0);
 }
 
@@ -183,7 +184,7 @@ fn a_socket_takes_longer_with_messages_that_fall_out_or_come_from_another_cpu() 
     s.workload.channels.iter_mut().for_each(|channel| channel.kind = ChannelKind::UnixStream);
     s.machine.caches.l2_bytes = 1 << 30;
     let message = s.run().runtime_ns() / 200;
-    assert!((12_300..=12_420).contains(&message), "10 us of work, and a fifth of either more: {message}");
+    assert!((12_500..=12_620).contains(&message), "10 us of work, and 30 % of either more: {message}");
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn a_sockets_buffers_come_line_by_line() {
     };
     for lookahead_ns in [0, 400, 1000] {
         let extra = time(ChannelKind::UnixStream, lookahead_ns) - time(ChannelKind::Pipe, lookahead_ns);
-        // 200 messages, each of which is written with 2 lines and read with 3, whatever was asked for ahead; a few are
+        // 200 messages, each of which is written with 1 line and read with 4, whatever was asked for ahead; a few are
         // there already
         let all = 200 * (2 + 3) * 1000;
         assert!(extra >= all * 3 / 4 && extra <= all, "{extra} of {all} ns");
