@@ -7,8 +7,13 @@ use std::thread;
 use crate::sample::Sample;
 use crate::thread::{elapsed_ns, pin};
 
-/// Round trips in a batch.
-const TRIPS: u32 = 200;
+/// Lines that are passed to and fro, each so many lines behind the one before: in another page, at another place. An LLC in
+/// slices has each address in one of them, which may be near to both CPUs or far from them, so what one line takes says little
+/// about another one (on a Granite Rapids, 58 to 138 ns, the same for each line whenever it is measured).
+const LINES: usize = 64;
+const APART: usize = 33;
+/// Round trips of each line in a batch.
+const TRIPS: u32 = 32;
 /// Loads in a batch.
 const LOADS: usize = 2_000;
 const BATCHES: usize = 100;
@@ -24,38 +29,40 @@ const END: u32 = u32::MAX;
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// One-way transfer of a modified line from one CPU to another: half a round trip of a line that both modify in turn. Who
-/// waits for its turn only reads, as the kernel's locks do, so that the line moves once for each turn.
+/// One-way transfer of a modified line from one CPU to another, as a mean of many lines: half a round trip of a line that both
+/// modify in turn. Who waits for its turn only reads, as the kernel's locks do, so that the line moves once for each turn.
 pub(crate) fn transfer(a: usize, b: usize) -> io::Result<Sample> {
-    let turn = Line(AtomicU32::new(0));
+    let lines: Vec<Line> = (0..LINES * APART).map(|_| Line(AtomicU32::new(0))).collect();
+    let lines: Vec<&AtomicU32> = lines.iter().step_by(APART).map(|line| &line.0).collect();
     thread::scope(|scope| {
         let answering = scope.spawn(|| {
             pin(&[b])?;
-            let mut trip = 1;
-            while take_turn(&turn.0, trip) {
-                trip += 2;
+            let mut first = 1;
+            while lines.iter().all(|turn| take_turns(turn, first)) {
+                first += 2 * TRIPS;
             }
             io::Result::Ok(())
         });
         pin(&[a])?;
-        let mut trip = 0;
+        let mut first = 0;
         let sample = Sample::repeat(BATCHES, || {
-            let ns = elapsed_ns(|| {
-                for _ in 0..TRIPS {
-                    take_turn(&turn.0, trip);
-                    trip += 2;
-                }
-            });
-            ns / f64::from(2 * TRIPS)
+            let ns = elapsed_ns(|| _ = lines.iter().all(|turn| take_turns(turn, first)));
+            first += 2 * TRIPS;
+            ns / (2 * TRIPS as usize * LINES) as f64
         });
         // the last turn has come back: nothing overwrites the end
-        while turn.0.load(Ordering::Acquire) != trip {
+        while lines[LINES - 1].load(Ordering::Acquire) != first {
             rustix::thread::sched_yield();
         }
-        turn.0.store(END, Ordering::Release);
+        lines[0].store(END, Ordering::Release);
         answering.join().expect("the other side does not panic")?;
         Ok(sample)
     })
+}
+
+/// Every second turn from `first` on, for a batch; false if there is none any more.
+fn take_turns(turn: &AtomicU32, first: u32) -> bool {
+    (0..TRIPS).all(|trip| take_turn(turn, first + 2 * trip))
 }
 
 /// Waits for the turn and passes it on; false if there is none any more. Every thousandth time it lets others run, in case
