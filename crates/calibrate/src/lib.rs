@@ -25,6 +25,7 @@ mod remote;
 mod sample;
 mod thread;
 mod tick;
+mod timer;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -218,7 +219,8 @@ impl Calibration {
         let local = found.local(cpus.first, &calls)?;
         next(&mut found, "threads and processes")?;
         found.processes()?;
-        next(&mut found, "the tick")?;
+        next(&mut found, "timers and the tick")?;
+        found.timers(&calls)?;
         found.tick(cpus.first, machine.hz)?;
         next(&mut found, "caches and memory")?;
         let near = found.memory(machine, &cpus)?;
@@ -411,6 +413,14 @@ impl Calibration {
             processes.exit.without(threads.exit),
             "CPU time of children that only end, this program, less the end of a thread",
         );
+        Ok(())
+    }
+
+    fn timers(&mut self, calls: &Calls) -> Result<(), CalibrateError> {
+        let timer = timer::timer().map_err(refused("timers"))?;
+        let arm = timer.arm.without(calls.syscall);
+        self.cost("timer_arm_ns", arm, "timers that are armed to expire before all others, less getppid()");
+        self.cost("timer_ns", timer.interrupt, "the longest interruption of a busy task when such a timer expires");
         Ok(())
     }
 

@@ -34,7 +34,7 @@ fn negative_controls() {
 fn five_runs_show_a_large_effect() {
     let compare = [
         "compare",
-        "hackbench -g 2 -f 10 -l 1000",
+        "hackbench -g 2 -f 10 -l 1000 --pipe",
         "--machine",
         "1n2l4c2t",
         "--with",
@@ -44,7 +44,7 @@ fn five_runs_show_a_large_effect() {
         "--headline",
         "runtime_s",
         "--seed",
-        "2",
+        "1",
     ];
     let report = stdout(&[&compare[..], &["--runs", "5"]].concat());
     assert!(report.contains("\nWAKEUP_BIAS_PREV: cpu_migrations "), "{report}");

@@ -320,8 +320,12 @@ impl Simulation<'_> {
         true
     }
 
-    /// The task waits for a timer of its own.
+    /// The task waits for a timer of its own, which is set in the hardware if it is the next one. The tick is one, too.
     pub(crate) fn sleep_until(&mut self, at: u64, id: u32) -> bool {
+        let cpu = self.tasks[id as usize].cpu();
+        if at < self.cpus[cpu].tick_at {
+            self.charge_work(cpu, Part::Task, self.costs.timer_arm_ns);
+        }
         self.sleepers.push(Reverse((at, id)));
         self.reprogram_sleepers();
         self.block(id as usize, WaitsIn::Nanosleep)

@@ -10,6 +10,14 @@ use coreward_metrics::Part;
 use coreward_policy::Feature;
 use coreward_policy::layout::NO_IDLE_STATE;
 
+/// What ends the idleness of a CPU.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum IdleEnd {
+    /// Another CPU: by an interrupt or, if the idle one polls, by writing to its flag.
+    Waker,
+    Timer,
+}
+
 impl Simulation<'_> {
     /// The switch to idle is complete; by now there may be work after all.
     pub(crate) fn enter_idle(&mut self, cpu: usize) {
@@ -49,7 +57,7 @@ impl Simulation<'_> {
     /// An interrupt (or, if it polls, a write to its flag) reaches `cpu`.
     pub(crate) fn interrupted(&mut self, cpu: usize) {
         match self.cpus[cpu].activity {
-            Activity::Idle => self.begin_idle_exit(cpu),
+            Activity::Idle => self.begin_idle_exit(cpu, IdleEnd::Waker),
             Activity::Task => {
                 self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
                 self.sched_ttwu_pending(cpu);
@@ -71,11 +79,14 @@ impl Simulation<'_> {
         c.idle_state += further.take_while(|s| s.promoted && s.residency_ns <= idle_ns).count();
     }
 
-    pub(crate) fn begin_idle_exit(&mut self, cpu: usize) {
+    pub(crate) fn begin_idle_exit(&mut self, cpu: usize, end: IdleEnd) {
         self.promote_idle_state(cpu);
-        if !self.polls(cpu) {
-            self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
-        }
+        let interrupt_ns = match end {
+            IdleEnd::Timer => self.costs.timer_ns,
+            IdleEnd::Waker if self.polls(cpu) => 0,
+            IdleEnd::Waker => self.costs.ipi_handle_ns,
+        };
+        self.charge_work(cpu, Part::Interrupt, interrupt_ns);
         let exit_ns = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
         let stall = exit_ns - self.idle_return_ns(cpu);
         let c = &mut self.cpus[cpu];
@@ -126,7 +137,7 @@ impl Simulation<'_> {
     pub(crate) fn after_interrupt(&mut self, cpu: usize) {
         match self.cpus[cpu].activity {
             Activity::Task if self.cpus[cpu].need_resched && self.is_preemptible(cpu) => self.preempt(cpu),
-            Activity::Idle => self.begin_idle_exit(cpu),
+            Activity::Idle => self.begin_idle_exit(cpu, IdleEnd::Waker),
             _ => self.extend_segment(cpu),
         }
     }

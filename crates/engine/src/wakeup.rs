@@ -4,6 +4,7 @@ use crate::affinity::contains;
 use crate::contention::Moment;
 use crate::cpu::Activity;
 use crate::fair::Enqueue;
+use crate::idle::IdleEnd;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::State;
@@ -391,15 +392,12 @@ impl Simulation<'_> {
     pub(crate) fn timer_interrupt(&mut self, cpu: usize, task: u32) {
         match self.cpus[cpu].activity {
             Activity::Idle => {
-                if self.polls(cpu) {
-                    self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
-                }
                 self.cpus[cpu].expired.push(task);
-                self.begin_idle_exit(cpu);
+                self.begin_idle_exit(cpu, IdleEnd::Timer);
             }
             Activity::Waking => self.cpus[cpu].expired.push(task),
             Activity::Task | Activity::GoingIdle => {
-                self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
+                self.charge_work(cpu, Part::Interrupt, self.costs.timer_ns);
                 self.wake_by_timer(cpu, task);
                 self.after_interrupt(cpu);
             }

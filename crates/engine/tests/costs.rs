@@ -6,7 +6,8 @@ use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
 use coreward_workload::{Op, Scale};
 use support::{
-    MS, Setup, Workload, hackbench, ping_pong, program, run, single, spawn, spinners, uneven, workload,
+    MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners,
+    uneven, workload,
 };
 
 /// Which way the metric goes when the cost grows.
@@ -146,6 +147,8 @@ fn cases() -> Vec<Case> {
         case("lookahead_ns", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 0, 1000),
         case("futex_wait_ns", mutexes(), M::busy_s, Up, 0, 1000),
         case("futex_wake_ns", mutexes(), M::busy_s, Up, 0, 1000),
+        case("timer_arm_ns", Setup::free("1c", single(&[sleep(MS)])), M::busy_s, Up, 0, 1000),
+        case("timer_ns", Setup::free("1c", single(&[sleep(MS)])), M::runtime_s, Up, 0, 1000),
         // slower CPUs look less used, so that SIS_UTIL lets wakeups look at more of them
         case(
             "all_core_freq_pct",

@@ -125,7 +125,7 @@ fn without_competition_nobody_is_preempted() {
 fn a_wakeup_takes_what_its_parts_take() {
     // the timer interrupts the idle CPU, wakes the task there, and that switches to it
     let parts = [
-        ("ipi_handle_ns", 1000, 2),
+        ("timer_ns", 1000, 1),
         ("wakeup_ns", 2000, 1),
         ("enqueue_ns", 3000, 1),
         ("context_switch_ns", 4000, 1),
