@@ -420,7 +420,11 @@ impl Calibration {
         let timer = timer::timer().map_err(refused("timers"))?;
         let arm = timer.arm.without(calls.syscall);
         self.cost("timer_arm_ns", arm, "timers that are armed to expire before all others, less getppid()");
-        self.cost("timer_ns", timer.interrupt, "the longest interruption of a busy task when such a timer expires");
+        self.cost(
+            "timer_ns",
+            timer.interrupt,
+            "the longest interruption of a busy task when such a timer expires",
+        );
         Ok(())
     }
 

@@ -160,6 +160,9 @@ impl Prepared {
         let host = |policy: &Policy, depth: u32, what: &str| -> Result<Host> {
             let mut policy = policy.clone();
             for cost in overrides.costs {
+                if policy.costs.iter().any(|(name, _)| *name == cost.name) {
+                    bail!("--cost: {} is what `{what}` sets; --cost would set it on all sides", cost.name);
+                }
                 policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
             }
             let mut host = Host::new(machine.clone(), policy)

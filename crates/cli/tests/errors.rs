@@ -29,7 +29,7 @@ const PRESETS: &str = "arm-2x4, e5-10c-2s, e5-2680v3-2s, epyc-7543-2s, epyc-7543
 #[test]
 fn machines() {
     let sources = format!(
-        "give a preset ({PRESETS}), a path ending in .toml or .json, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
+        "give a preset ({PRESETS}), a path ending in .toml or .json, sysfs for this machine, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     );
     let unknown = format!(
         "unknown machine `epyc`: did you mean `epyc-7543-2s`, `epyc-9654-2s` or `epyc-zen4-2x128`? {sources}"

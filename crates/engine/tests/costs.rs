@@ -6,8 +6,7 @@ use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
 use coreward_workload::{Op, Scale};
 use support::{
-    MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners,
-    uneven, workload,
+    MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, uneven, workload,
 };
 
 /// Which way the metric goes when the cost grows.

@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum MachineError {
     /// The specification names no preset and has the form of no source.
     #[error(
-        "unknown machine `{spec}`: {hint}give a preset ({presets}), a path ending in .toml or .json, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
+        "unknown machine `{spec}`: {hint}give a preset ({presets}), a path ending in .toml or .json, sysfs for this machine, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     )]
     Unknown {
         /// What was asked for.

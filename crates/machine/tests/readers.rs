@@ -346,7 +346,7 @@ fn spec_selects_the_source() {
     let message = |spec: &str| Machine::load(spec).unwrap_err().to_string();
     assert_eq!(
         message("epyc"),
-        "unknown machine `epyc`: did you mean `epyc-7543-2s`, `epyc-9654-2s` or `epyc-zen4-2x128`? give a preset (arm-2x4, e5-10c-2s, e5-2680v3-2s, epyc-7543-2s, epyc-7543-2s-nps1, epyc-9654-2s, epyc-zen4-2x128, hikey, juno-r0, pixel3, pixel3-phantom, power10, power10-12c, power10-46c, thunderx2-2s, xeon-32c-2s, xeon-56c-2s, xeon-60c-2s), a path ending in .toml or .json, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
+        "unknown machine `epyc`: did you mean `epyc-7543-2s`, `epyc-9654-2s` or `epyc-zen4-2x128`? give a preset (arm-2x4, e5-10c-2s, e5-2680v3-2s, epyc-7543-2s, epyc-7543-2s-nps1, epyc-9654-2s, epyc-zen4-2x128, hikey, juno-r0, pixel3, pixel3-phantom, power10, power10-12c, power10-46c, thunderx2-2s, xeon-32c-2s, xeon-56c-2s, xeon-60c-2s), a path ending in .toml or .json, sysfs for this machine, sysfs:DIR, hwloc:FILE or a shorthand like 2n4l8c2t"
     );
     for nothing in ["sysfs:", "hwloc:"] {
         assert!(message(nothing).starts_with(&format!("unknown machine `{nothing}`: give a preset")));

@@ -137,6 +137,8 @@ fn tool(program: &str) -> &str {
 /// What is wrong with a tool's command line, in one line that says what is allowed.
 fn usage(tool: &str, allowed: &str, error: &clap::Error) -> WorkloadError {
     let message = error.render().to_string();
-    let first = message.lines().next().unwrap_or_default();
-    WorkloadError::Usage(format!("{tool}: {} (allowed: {allowed})", first.trim_start_matches("error: ")))
+    // what is missing is listed in lines of its own
+    let paragraph: Vec<&str> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let what = paragraph.join(" ");
+    WorkloadError::Usage(format!("{tool}: {} (allowed: {allowed})", what.trim_start_matches("error: ")))
 }

@@ -77,7 +77,7 @@ pub(crate) struct Compare {
     /// experiment, or simulate all of it]
     #[arg(long, value_name = "PERCENT", value_parser = skip_steady)]
     pub(crate) skip_steady: Option<f64>,
-    /// Set a cost of the machine on all sides [default: as in the experiment and the machine]
+    /// Set a cost of the machine on all sides; may be repeated [default: as in the experiment and the machine]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// Nesting depth of the workload's task group, on all sides [default: as in the experiment, or 3]

@@ -24,6 +24,9 @@ pub(crate) struct Calibrate {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Exit status:\n  0  all is within the limits\n  1  something is further off than allowed\n  2  the input was refused, or a benchmark failed"
+)]
 pub(crate) struct Validate {
     /// Command lines of benchmarks, each as one argument [default: twenty that cover hackbench, perf bench and sysbench]
     #[arg(value_name = "WORKLOAD")]
@@ -39,7 +42,7 @@ pub(crate) struct Validate {
     pub(crate) profile: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// Set a cost of the machine [default: as in the machine file]
+    /// Set a cost of the machine, by its name in a machine file; may be repeated [default: as in the machine file]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// How often each benchmark is run, and simulated; medians are compared

@@ -118,6 +118,9 @@ pub(crate) enum Listed {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Exit status: that of the command; 2 if the input was refused, 3 if the recording ended at --max-size"
+)]
 pub(crate) struct Record {
     /// Record placements and balances [default: no]
     #[arg(long)]

@@ -35,7 +35,7 @@ pub(crate) struct Simulated {
     pub(crate) policy: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// Set a cost of the machine [default: as in the machine file]
+    /// Set a cost of the machine, by its name in a machine file; may be repeated [default: as in the machine file]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// Seed of all randomness
@@ -68,6 +68,9 @@ pub(crate) struct Simulated {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Exit status:\n  0  the run was made\n  1  --check: an invariant was broken\n  2  the input was refused, or the run failed"
+)]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) simulated: Simulated,
