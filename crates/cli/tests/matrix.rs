@@ -86,7 +86,12 @@ fn a_cell_is_what_compare_prints() {
     assert_eq!(figure["delta_pct"], variant["delta_pct"]["runtime_s"]);
     assert_eq!(figure["interval_pct"], variant["interval_pct"]["runtime_s"]);
     assert_eq!(figure["p_value"], variant["p_value"]["runtime_s"]);
-    assert_eq!(cell["record"]["scored"], 25, "published effects of the family under hackbench");
+    // all published effects of the family are of hackbench
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fidelity.json");
+    let record: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let scored = &record["families"]["bias_prev"]["scored"];
+    assert!(scored.as_u64().unwrap() > 0);
+    assert_eq!(&cell["record"]["scored"], scored);
     assert_eq!(report["record"]["family"], "bias_prev");
 }
 
