@@ -29,7 +29,7 @@ const SOCKET_WRITE_LINES: u64 = 1;
 /// sockets, 350 to 450, 260 to 300; of 20 or 100 on one socket, 265, 210; of 20 to 100 on each of 10, 310 to 490, 310 to 340.
 /// Zen 4 (33), 20 or 100 on one socket: 220 to 280, 140 to 260; Sapphire Rapids (37): 280, 130. So most of it is not the way of
 /// lines. Here a read takes 370 ns longer on the first of these, and a write 190, which is little: with 60 ns more, hackbench
-/// on sockets takes 3 to 9 % longer there than the real one, which blocks more seldom (docs/results/validation-granite-rapids.md).
+/// on sockets takes up to 9 % longer there than the real one, which blocks more seldom (docs/results/validation-granite-rapids.md).
 const SOCKET_ALLOCATOR_PCT: u64 = 30;
 
 /// What a message on a socket takes longer that is no longer in the private cache of the CPU that wrote it, since as much is
