@@ -38,6 +38,7 @@ fn why(name: &str, cpus: usize) -> &'static str {
         "tick_ns" => "no periodic interruptions were seen",
         "fork_start_ns" => "it depends on the pages that the program writes",
         "jitter_pct" => "it belongs to the software, not to the machine",
+        "kernel_jitter_pct" => "user space does not see the pieces of a wakeup or a switch",
         _ => "there is no measurement of it",
     }
 }

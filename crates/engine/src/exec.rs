@@ -223,17 +223,6 @@ impl Simulation<'_> {
         values.get(index as usize).copied().unwrap_or(0)
     }
 
-    /// Work with the machine's jitter on it.
-    pub(crate) fn jittered(&mut self, ns: u64) -> Work {
-        let pct = self.costs.jitter_pct;
-        let work = if pct == 0 {
-            ns
-        } else {
-            ns * (1000 - 10 * pct + u64::from(self.random(20 * pct as u32 + 1))) / 1000
-        };
-        Work { work, stall: 0 }
-    }
-
     /// The current task of `cpu` has completed its op: applies its effect, and continues.
     pub(crate) fn finish_op(&mut self, cpu: usize) {
         let id = self.cpus[cpu].curr.expect("a task's segment has a task");

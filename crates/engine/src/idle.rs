@@ -88,7 +88,7 @@ impl Simulation<'_> {
         };
         self.charge_work(cpu, Part::Interrupt, interrupt_ns);
         let exit_ns = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
-        let stall = exit_ns - self.idle_return_ns(cpu);
+        let stall = self.kernel_jittered(exit_ns - self.idle_return_ns(cpu));
         let c = &mut self.cpus[cpu];
         c.bill.idle(self.now, &mut self.counters.spent);
         c.bill.stall(Part::IdleExit, stall);

@@ -32,6 +32,7 @@ mod fork;
 mod group;
 mod idle;
 mod intervals;
+mod jitter;
 mod lazy_tlb;
 mod ledger;
 mod load;

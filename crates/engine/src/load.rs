@@ -166,7 +166,7 @@ mod tests {
         let mut trace = NoTrace;
         let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
         sim.cpus[1].pending = Default::default();
-        sim.charge_work(1, Part::Wakeup, spent);
+        sim.charge_stall(1, Part::Wakeup, spent);
         sim.update_curr(0, 1);
         // CPU 0's own time has not come that far: its clock does not go back
         sim.update_curr(0, 0);

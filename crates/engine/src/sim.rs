@@ -586,6 +586,7 @@ impl<'a> Simulation<'a> {
 
     #[inline]
     pub(crate) fn charge_work(&mut self, cpu: usize, part: Part, ns: u64) {
+        let ns = self.kernel_jittered(ns);
         let c = &mut self.cpus[cpu];
         c.pending.work += ns;
         c.bill.work(part, ns);

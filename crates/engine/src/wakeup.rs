@@ -227,7 +227,7 @@ impl Simulation<'_> {
             self.distances.transfer(cpu, target)
         } else {
             self.charge_work(cpu, Part::Wakeup, self.costs.ipi_send_ns);
-            self.costs.ipi_deliver_ns
+            self.kernel_jittered(self.costs.ipi_deliver_ns)
         };
         let at = sent + flight;
         let c = &mut self.cpus[target];

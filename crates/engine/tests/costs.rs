@@ -161,7 +161,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Costs that move no metric in one direction; each has a test of its own.
-const OTHERS: [&str; 2] = ["idle_return_ns", "jitter_pct"];
+const OTHERS: [&str; 3] = ["idle_return_ns", "jitter_pct", "kernel_jitter_pct"];
 
 #[test]
 fn every_cost_moves_its_metric() {
@@ -202,6 +202,24 @@ fn jitter_spreads_work_evenly_and_no_further_than_it_says() {
     let mean = some.iter().sum::<u64>() / 40;
     // of 40 uniform draws; their mean is off by more than 3 % of the work once in a thousand times
     assert!(mean.abs_diff(MS) < MS * 3 / 100, "{mean}");
+}
+
+#[test]
+fn kernel_jitter_lets_switches_differ_but_not_their_mean() {
+    let times = |pct| -> Vec<u64> {
+        // 100 rounds by two tasks on one CPU, with hardly more than switches
+        let one = |seed| {
+            let setup = messages("1c").cost("context_switch_ns", 10_000).cost("kernel_jitter_pct", pct);
+            setup.seed(seed).run().runtime_ns()
+        };
+        (0..40).map(one).collect()
+    };
+    let (never, some) = (times(0), times(30));
+    assert!(never.iter().all(|t| *t == never[0]), "{never:?}");
+    assert!(some.iter().any(|t| *t < never[0]) && some.iter().any(|t| *t > never[0]), "{some:?}");
+    // some 200 switches in each of 40 runs, 29 % of each varies: the mean is off by 0.3 %
+    let mean = some.iter().sum::<u64>() / 40;
+    assert!(mean.abs_diff(never[0]) < never[0] / 80, "{mean}, not {}", never[0]);
 }
 
 #[test]

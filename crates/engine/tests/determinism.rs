@@ -84,11 +84,12 @@ fn a_known_run_has_its_known_hash() {
         ("pipe_op_ns", 150),
         ("copy_ns_per_kib", 60),
         ("jitter_pct", 5),
+        ("kernel_jitter_pct", 25),
     ] {
         s = s.cost(name, value);
     }
     s.workload.footprint.private_bytes = 4096;
     let run = s.run();
     let seen = (run.hash(), run.events.len(), run.outcome.events, run.outcome.end_ns);
-    assert_eq!(seen, (6_876_969_650_198_287_672, 2_027, 24_271, 4_002_314));
+    assert_eq!(seen, (14_909_039_558_158_284_195, 1_135, 22_930, 4_018_642));
 }

@@ -215,6 +215,9 @@ costs! {
     /// The interrupt of a timer, in ns, with the arming of the next one; the tick has its own cost.
     timer_ns = 500 (250..=1_500) in 0..=1_000_000,
         "assumption: interrupt entry and exit, and a timer that is armed; in a guest 17 us (Granite Rapids, Linux 6.18)";
+    /// The part of each piece of the kernel's work that is exponentially distributed, in percent of the mean; the rest is constant.
+    kernel_jitter_pct = 25 (15..=40) in 0..=100,
+        "measured: standard deviations between tracepoints of wakeups and switches on one CPU, 21 to 44 % of the means; Granite Rapids guest, Linux 6.18 (docs/results/jitter.md)";
 }
 
 impl CostField {
