@@ -24,7 +24,7 @@ pub(crate) fn join_workload(args: Vec<OsString>) -> Result<Vec<OsString>, String
     let Some((head, rest)) = words.as_deref().and_then(|words| words.split_at_checked(2)) else {
         return Ok(args);
     };
-    let subcommand = cli.find_subcommand(head[1]).filter(|command| takes_workload(command));
+    let subcommand = cli.find_subcommand(head[1]).filter(|command| takes_workload(command, rest));
     let Some((own, workload)) = subcommand.map(|command| split(command, rest)).transpose()?.flatten() else {
         return Ok(args);
     };
@@ -39,8 +39,14 @@ pub(crate) fn join_workload(args: Vec<OsString>) -> Result<Vec<OsString>, String
     Ok(head.iter().chain(&own).copied().chain(["--", &joined]).map(OsString::from).collect())
 }
 
-fn takes_workload(command: &Command) -> bool {
-    command.get_positionals().any(|argument| argument.get_id() == "workload")
+/// `compare` takes one with `--with` and `--machine`, and otherwise experiment files.
+fn takes_workload(command: &Command, words: &[&str]) -> bool {
+    let with = |word: &&str| matches!(word.split('=').next(), Some("--with" | "--machine"));
+    let is_file = |word: &&str| word.ends_with(".toml");
+    match command.get_name() {
+        "compare" => words.iter().any(with) && !words.iter().any(is_file),
+        _ => command.get_positionals().any(|argument| argument.get_id() == "workload"),
+    }
 }
 
 /// coreward's words and the workload's.
@@ -63,7 +69,7 @@ fn split<'a>(command: &Command, words: &[&'a str]) -> Result<Option<Split<'a>>, 
                 ));
             }
             own.push(word);
-            if option.get_action().takes_values() && !word.contains('=') {
+            if option.get_action().takes_values() && !option.is_require_equals_set() && !word.contains('=') {
                 own.extend(rest.next());
             }
         } else if !workload.is_empty() {
@@ -106,11 +112,35 @@ mod tests {
     }
 
     #[test]
+    fn compare_takes_a_workload_with_a_change_and_files_without() {
+        assert_eq!(
+            joined(&[
+                "compare",
+                "hackbench",
+                "-g",
+                "1",
+                "--machine",
+                "2c",
+                "--with",
+                "NO_TTWU_QUEUE",
+                "--why"
+            ]),
+            Ok("compare|--machine|2c|--with|NO_TTWU_QUEUE|--why|--|hackbench -g 1".into())
+        );
+        for files in
+            [&["compare", "experiments", "more"][..], &["compare", "a.toml", "--with", "x", "b.toml"]]
+        {
+            assert_eq!(joined(files), Ok(files.join("|")));
+        }
+    }
+
+    #[test]
     fn options_of_coreward_stand_anywhere() {
         let wanted = Ok("run|--machine|2c|--json|--|hackbench -g 1".to_owned());
         assert_eq!(joined(&["run", "hackbench", "-g", "1", "--machine", "2c", "--json"]), wanted);
         assert_eq!(joined(&["run", "--machine", "2c", "hackbench", "-g", "1", "--json"]), wanted);
         assert_eq!(joined(&["run", "--machine", "2c", "--json", "--", "hackbench", "-g", "1"]), wanted);
+        assert_eq!(joined(&["run", "--machine", "2c", "--json", "hackbench", "-g", "1"]), wanted);
         assert_eq!(
             joined(&["explain", "hackbench", "--relax-domain-level", "-1", "-T", "--seed=3"]),
             Ok("explain|--relax-domain-level|-1|--seed=3|--|hackbench -T".into())
@@ -177,7 +207,7 @@ mod tests {
             Sysbench::command(),
             Tbench::command(),
         ];
-        for own in cli.get_subcommands().filter(|command| takes_workload(command)) {
+        for own in cli.get_subcommands().filter(|command| takes_workload(command, &["--with"])) {
             for tool in &tools {
                 let both = tool.get_arguments().filter_map(|argument| {
                     argument.get_long().and_then(|name| option(own, &format!("--{name}")))

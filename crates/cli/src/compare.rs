@@ -173,6 +173,11 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
         Prepared::new(experiment, &overrides, args.ablations)
     };
     if let Some(machine) = &args.machine {
+        if args.with.is_empty() {
+            bail!(
+                "--machine: an experiment names its own machine; a workload needs --with, the change to compare"
+            );
+        }
         if args.ablations {
             bail!("--ablations are those of an experiment file, and there is none");
         }

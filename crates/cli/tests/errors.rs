@@ -136,6 +136,10 @@ fn numbers() {
         &["compare", "x.toml", "--jobs", "0"],
         "invalid value '0' for '--jobs <J>': allowed are 1 to 1024",
     );
+    let no_change =
+        "--machine: an experiment names its own machine; a workload needs --with, the change to compare";
+    refused(&["compare", "x.toml", "--machine", RUN[3]], no_change);
+    refused(&["compare", "hackbench", "-g", "1", "--machine", RUN[3]], no_change);
     refused(
         &["compare", "x.toml", "--runs", "0"],
         "invalid value '0' for '--runs <N>': allowed are 1 to 1000",

@@ -20,8 +20,8 @@ fn metric(name: &str) -> Result<Metric, String> {
 #[derive(Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct Compare {
-    /// Experiment files, or directories whose *.toml files are used; or, with --with, a benchmark's command line as one
-    /// argument
+    /// Experiment files, or directories whose *.toml files are used; or, with --with, a benchmark's command
+    /// line
     #[arg(required = true, value_name = "EXPERIMENT.toml|WORKLOAD")]
     pub(crate) experiments: Vec<PathBuf>,
     /// Compare without an experiment file: a variant by what it changes, like NO_TTWU_QUEUE,base_slice_ns=2ms or
@@ -32,7 +32,7 @@ pub(crate) struct Compare {
     /// With --with: what the baseline changes, in the same form. The variants start from the baseline [default: nothing]
     #[arg(long, value_name = "CHANGE,CHANGE...", requires = "with")]
     pub(crate) baseline_with: Option<String>,
-    #[arg(long, value_name = "M", requires = "with", help = MACHINE_HELP)]
+    #[arg(long, value_name = "M", help = MACHINE_HELP)]
     pub(crate) machine: Option<String>,
     /// With --with: the kernel that the baseline stands for [default: on
     /// sysfs the running one, otherwise linux-6.12]
