@@ -196,6 +196,13 @@ fn transfers_between(cpus: &Pairs) -> Result<Transfers, CalibrateError> {
 const OWN_CPUS: &str = "the CPUs of the thread";
 
 impl Calibration {
+    /// The same without what was measured by forks of this program. They cost more the more memory it has.
+    #[must_use]
+    pub fn without_forks(mut self) -> Calibration {
+        self.costs.retain(|cost| !["fork_ns", "process_exit_ns"].contains(&cost.name));
+        self
+    }
+
     /// Measures everything once; see [`calibrate`]. `progress` likewise.
     ///
     /// # Errors
