@@ -62,8 +62,8 @@ impl Caches {
         }
     }
 
-    /// What one use of a queued message takes longer, in ns, with `queued` bytes of messages: `ns`, and `lines` lines from the
-    /// LLC, one after the other, if it has fallen out of the private caches. They are in those of the CPUs that write, which
+    /// What one use of a queued message takes longer, in ns, where messages have used `queued` bytes since it was written: `ns`, and
+    /// `lines` lines from the LLC, one after the other, if it has fallen out of the private caches. They are in those of the CPUs that write, which
     /// are taken to be half of all. Messages are read in the order in which they were written, so with more of them than fit
     /// the oldest have fallen out, but caches are hashed and hold other things: some fall out from half of their size on, and
     /// not all with several times of it.

@@ -210,7 +210,7 @@ impl Simulation<'_> {
         let allocator = if other == cpu { 0 } else { op_ns * SOCKET_ALLOCATOR_PCT / 100 };
         lines * self.distances.transfer(other, cpu)
             + allocator
-            + self.caches.fallen_out(cold_lines, op_ns * cold_pct / 100, self.queued_bytes)
+            + self.caches.fallen_out(cold_lines, op_ns * cold_pct / 100, self.queued.most())
     }
 
     /// The next value of a distribution for a task; 0 if it has none.
@@ -341,7 +341,7 @@ impl Simulation<'_> {
         }
         let before = c.charged();
         let did = if read { c.read(left, wake_while_full) } else { c.write(left) };
-        self.queued_bytes = self.queued_bytes + c.charged() - before;
+        self.queued.change(before, c.charged());
         t.done_bytes += did.bytes;
         let done = did.bytes == left;
         // only a task that has waited passes its turn on

@@ -38,6 +38,7 @@ mod ledger;
 mod load;
 mod process;
 pub mod queue;
+mod queued;
 mod schedule;
 mod segment;
 mod shared;

@@ -14,6 +14,7 @@ use crate::lazy_tlb::MmCounts;
 use crate::ledger::cpu_time;
 use crate::process::Processes;
 use crate::queue::{EventQueue, NEVER};
+use crate::queued::Queued;
 use crate::segment::{Segment, Work};
 use crate::shared::{Shared, Stop};
 use crate::skip::{Skip, Skipped};
@@ -172,7 +173,7 @@ pub struct Simulation<'a> {
     pub(crate) groups: Groups,
     pub(crate) channels: Vec<Channel>,
     /// Memory of the messages that are queued on sockets.
-    pub(crate) queued_bytes: u64,
+    pub(crate) queued: Queued,
     /// Mutexes, conditions and the like.
     pub(crate) shared: Shared,
     /// When the workload stops.
@@ -270,7 +271,7 @@ impl<'a> Simulation<'a> {
             changes: Changes::none(),
             groups: Groups::new(&workload.groups, nr_cpus),
             channels: workload.channels.iter().map(|c| Channel::new(c.kind)).collect(),
-            queued_bytes: 0,
+            queued: Queued::default(),
             shared: Shared::new(&workload.shared, nr_cpus, machine.caches.line_bytes.max(1) as u32),
             stop: Stop::new(workload.limits),
             workload,
