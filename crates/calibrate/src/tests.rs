@@ -37,6 +37,16 @@ fn what_is_measured_is_written_with_how() {
 }
 
 #[test]
+fn forks_are_left_out_where_they_would_be_those_of_a_larger_program() {
+    let mut found = Calibration::default();
+    for name in ["syscall_ns", "fork_ns", "process_exit_ns", "exit_ns"] {
+        found.cost(name, Sample { ns: 100.0, spread_ns: 1.0 }, "a way");
+    }
+    let left: Vec<_> = found.without_forks().costs.into_iter().map(|cost| cost.name).collect();
+    assert_eq!(left, ["syscall_ns", "exit_ns"]);
+}
+
+#[test]
 fn what_is_no_cost_and_what_was_not_measured_is_in_the_file() {
     let mut machine = Machine::load("2c").unwrap();
     let sample = Sample { ns: 12.0, spread_ns: 1.0 };

@@ -62,11 +62,10 @@ impl Caches {
         }
     }
 
-    /// What one use of a queued message takes longer, in ns, where messages have used `queued` bytes since it was written: `ns`, and
-    /// `lines` lines from the LLC, one after the other, if it has fallen out of the private caches. They are in those of the CPUs that write, which
-    /// are taken to be half of all. Messages are read in the order in which they were written, so with more of them than fit
-    /// the oldest have fallen out, but caches are hashed and hold other things: some fall out from half of their size on, and
-    /// not all with several times of it.
+    /// What one use of a queued message takes longer, in ns, where messages have used `queued` bytes since it was written:
+    /// `ns`, and `lines` lines from the LLC, one after the other, if it has fallen out of the private caches. They are in those
+    /// of the CPUs that write, which are taken to be half of all. Caches are hashed and hold other things, so some messages fall
+    /// out from half of their size on, and not all with several times of it.
     ///
     /// Measured: one process that fills 3 to 40 sockets with 270 messages and empties them, on a Granite Rapids with 2 MiB of
     /// L2. With 0.4, 0.8, 1, 1.4, 2, 3 and 4 times as much queued, a read takes 10, 30, 65, 110, 155, 185 and 200 ns longer
