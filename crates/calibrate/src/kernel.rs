@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::sync::mpsc;
 use std::thread;
@@ -63,8 +64,8 @@ pub(crate) fn futex(wait: bool) -> Sample {
 pub(crate) struct Message {
     pub(crate) write: Sample,
     pub(crate) read: Sample,
-    /// What the read takes longer, or 0.
-    pub(crate) longer: Sample,
+    /// What the read takes longer; less than 0 if the write does.
+    longer: Sample,
 }
 
 impl Message {
@@ -72,6 +73,30 @@ impl Message {
     pub(crate) fn mean(self) -> Sample {
         self.write.and(self.read).map(0.5)
     }
+
+    /// The shorter of both.
+    pub(crate) fn shorter(self) -> Sample {
+        if self.longer.ns < 0.0 { self.read } else { self.write }
+    }
+
+    /// What the read takes longer than the write, or 0.
+    pub(crate) fn read_longer(self) -> Sample {
+        Sample { ns: self.longer.ns.max(0.0), ..self.longer }
+    }
+
+    /// What the write takes longer than the read, or 0.
+    pub(crate) fn write_longer(self) -> Sample {
+        Sample { ns: (-self.longer.ns).max(0.0), ..self.longer }
+    }
+}
+
+/// What reads and writes of a pipe take because of its inode's times.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) write: Sample,
+    pub(crate) read: Sample,
+    /// They are part of a message on this kernel, which is older than 6.15.
+    pub(crate) contained: bool,
 }
 
 /// A message of `bytes` on a pipe by its only user: messages are written until there are
@@ -80,6 +105,50 @@ pub(crate) fn pipe(bytes: usize) -> io::Result<Message> {
     let (reader, writer) = rustix::pipe::pipe()?;
     let messages = MESSAGES.min(60_000 / bytes.next_power_of_two());
     Ok(fill_and_drain(SingleThreaded(writer), SingleThreaded(reader), bytes, messages))
+}
+
+/// What the times of a pipe's inode take. Since Linux 6.15 a pipe has none, but a FIFO, which is a pipe otherwise. Before, a
+/// reader can do without; what a write takes longer than such a read is taken for the writer's.
+pub(crate) fn pipe_times(bytes: usize, message: Message) -> io::Result<Times> {
+    let contained = !is_since_6_15(rustix::system::uname().release().to_str().unwrap_or_default());
+    if contained {
+        let (reader, writer) = rustix::pipe::pipe()?;
+        rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NOATIME)?;
+        let without = fill_and_drain(SingleThreaded(writer), SingleThreaded(reader), bytes, MESSAGES);
+        return Ok(Times {
+            write: without.write_longer(),
+            read: message.read.without(without.read),
+            contained,
+        });
+    }
+    let fifo = Fifo::new()?;
+    let open = || File::options().read(true).write(true).open(&fifo.0).map(SingleThreaded);
+    let with = fill_and_drain(open()?, open()?, bytes, MESSAGES);
+    Ok(Times { write: with.write.without(message.write), read: with.read.without(message.read), contained })
+}
+
+/// Is a kernel with this name, such as `6.12.9-amd64`, of 6.15 or later?
+fn is_since_6_15(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next()) >= (6, 15)
+}
+
+/// A FIFO of its own among the temporary files, which is removed at the end.
+struct Fifo(PathBuf);
+
+impl Fifo {
+    fn new() -> io::Result<Fifo> {
+        let path = std::env::temp_dir().join(format!("coreward-fifo-{}", std::process::id()));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+        Ok(Fifo(path))
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
 }
 
 /// The same in a process that has a second thread, which sleeps.
@@ -133,7 +202,7 @@ fn fill_and_drain(mut writer: impl Write, mut reader: impl Read, bytes: usize, m
         });
         [write, read, read - write].map(|ns| ns / messages as f64)
     });
-    Message { write, read, longer: Sample { ns: longer.ns.max(0.0), ..longer } }
+    Message { write, read, longer }
 }
 
 /// A measurement while the process has a second thread, which sleeps.
@@ -196,4 +265,44 @@ pub(crate) fn udp() -> io::Result<Sample> {
         });
         ns / MESSAGES as f64
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_have_no_times_since_6_15() {
+        for (release, since) in [
+            ("6.1.0-50-amd64", false),
+            ("6.14.11", false),
+            ("6.15.0-rc1+", true),
+            ("6.18", true),
+            ("7.3.4-generic", true),
+            ("5.19", false),
+            ("", false),
+        ] {
+            assert_eq!(is_since_6_15(release), since, "{release}");
+        }
+    }
+
+    #[test]
+    fn either_the_read_or_the_write_takes_longer() {
+        let sample = |ns| Sample { ns, spread_ns: 3.0 };
+        let message =
+            |longer| Message { write: sample(100.0), read: sample(100.0 + longer), longer: sample(longer) };
+        let (slow, fast) = (message(7.0), message(-9.0));
+        assert_eq!([slow.read_longer().ns, slow.write_longer().ns, slow.shorter().ns], [7.0, 0.0, 100.0]);
+        assert_eq!([fast.read_longer().ns, fast.write_longer().ns, fast.shorter().ns], [0.0, 9.0, 91.0]);
+    }
+
+    #[test]
+    fn a_fifo_leaves_nothing_behind() {
+        let path = {
+            let fifo = Fifo::new().unwrap();
+            assert!(fifo.0.exists());
+            fifo.0.clone()
+        };
+        assert!(!path.exists());
+    }
 }

@@ -34,8 +34,9 @@ use std::io;
 use std::time::Duration;
 
 use coreward_engine::{CHANNEL_LINES, CURR_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES};
-use coreward_machine::{Costs, IdleState, Machine};
+use coreward_machine::{Costs, IdleState, Machine, Preemption};
 use cpuidle::{Exit, IDLE_US};
+use local::Handover;
 use others::Others;
 
 pub use contended::Contended;
@@ -225,7 +226,7 @@ impl Calibration {
         thread::pin(&[cpus.first]).map_err(refused("a CPU of its own"))?;
         let calls = found.calls()?;
         next(&mut found, "switches and wakeups")?;
-        let local = found.local(cpus.first, &calls)?;
+        let local = found.local(cpus.first, &calls, machine.preemption == Some(Preemption::Lazy))?;
         next(&mut found, "threads and processes")?;
         found.processes()?;
         next(&mut found, "timers and the tick")?;
@@ -349,8 +350,26 @@ impl Calibration {
         let per_byte = long.mean().without(short.mean()).map(1.0 / (large - small) as f64);
         self.cost("copy_ns_per_kib", per_byte.map(1024.0), "pipe messages of 1000 bytes less those of 100");
         let warm = |message: Sample| message.without(syscall).without(per_byte.map(small as f64));
-        self.cost("pipe_op_ns", warm(short.write), "100 writes of 100 bytes, less system calls and copies");
-        self.cost("pipe_read_ns", short.longer, "100 reads of 100 bytes, less 100 writes");
+        let times = kernel::pipe_times(small, short).map_err(refused("pipes with times"))?;
+        if times.contained {
+            let read = warm(short.read).without(times.read);
+            self.cost(
+                "pipe_op_ns",
+                read,
+                "100 reads of 100 bytes that set no time, less system calls and copies",
+            );
+            self.cost("pipe_mtime_ns", times.write, "100 writes, less 100 such reads");
+            self.cost("pipe_atime_ns", times.read, "100 reads, less 100 that set no time");
+        } else {
+            self.cost(
+                "pipe_op_ns",
+                warm(short.write),
+                "100 writes of 100 bytes, less system calls and copies",
+            );
+            self.cost("pipe_read_ns", short.read_longer(), "100 reads of 100 bytes, less 100 writes");
+            self.cost("pipe_mtime_ns", times.write, "100 writes to a FIFO, less those to a pipe");
+            self.cost("pipe_atime_ns", times.read, "100 reads of a FIFO, less those of a pipe");
+        }
         let shared = kernel::pipe_of_threads(small).map_err(refused("pipes"))?;
         self.cost(
             "shared_file_ns",
@@ -358,8 +377,13 @@ impl Calibration {
             "pipe messages beside an idle thread, less those without",
         );
         let sent = kernel::socket(small).map_err(refused("sockets"))?;
-        self.cost("socket_op_ns", warm(sent.write), "100 sends of 100 bytes, less system calls and copies");
-        self.cost("socket_read_ns", sent.longer, "100 receives of 100 bytes, less 100 sends");
+        self.cost(
+            "socket_op_ns",
+            warm(sent.shorter()),
+            "100 sends of 100 bytes, or 100 receives if they take less, less system calls and copies",
+        );
+        self.cost("socket_read_ns", sent.read_longer(), "100 receives of 100 bytes, less 100 sends");
+        self.cost("socket_send_ns", sent.write_longer(), "100 sends of 100 bytes, less 100 receives");
         for (name, wait, how) in [
             ("futex_wait_ns", true, "FUTEX_WAIT for a word with another value, less getppid()"),
             ("futex_wake_ns", false, "FUTEX_WAKE where nobody waits, less getppid()"),
@@ -371,10 +395,11 @@ impl Calibration {
         let (tcp, udp) = (socket(kernel::tcp())?, socket(kernel::udp())?);
         self.cost("tcp_send_ns", tcp.without(unix), "a byte over loopback TCP, less one over a local socket");
         self.cost("udp_send_ns", udp.without(unix), "a byte over loopback UDP, less one over a local socket");
-        Ok(Calls { syscall, pipe_op: warm(short.mean()), pick, message: shared.mean() })
+        let (write, read) = (warm(short.write), warm(short.read));
+        Ok(Calls { syscall, write, read, pick, message: shared.mean() })
     }
 
-    fn local(&mut self, cpu: usize, calls: &Calls) -> Result<Local, CalibrateError> {
+    fn local(&mut self, cpu: usize, calls: &Calls, preempts_lazily: bool) -> Result<Local, CalibrateError> {
         let yields = calls.syscall.and(calls.pick);
         let switch = local::context_switch(cpu, yields).map_err(refused("context switches"))?;
         self.cost(
@@ -389,19 +414,36 @@ impl Calibration {
             "switches among 16 processes that yield to each other, less those among 16 threads",
         );
         let woken = local::wakeups(cpu).map_err(refused("wakeups"))?;
-        // a turn is one system call, two looks into the pipe, and a dequeue with a switch
-        let turn = woken.turn.without(calls.syscall).without(calls.pipe_op.map(2.0));
-        let dequeue = turn.without(calls.pick).without(switch);
-        self.cost("dequeue_ns", dequeue, "turns of readers that block, less their calls and switches");
-        let wake = woken.wake.without(calls.syscall).without(calls.pipe_op);
-        // the way onto the queue is taken to be as long as the way off it
-        let enqueue = Sample { ns: dequeue.ns.min(wake.ns / 2.0), ..dequeue };
-        self.cost("enqueue_ns", enqueue, "taken for a dequeue, and for half of a wakeup at most");
+        // a turn of a reader is one system call, two looks into the pipe, a switch, and what it takes to block
+        let own = calls.syscall.and(calls.read.map(2.0)).and(calls.pick).and(switch);
+        let block = woken.turn.without(own);
+        let wake = woken.wake.without(calls.syscall).without(calls.write);
+        let accounted = |handover, others: Sample| {
+            let found = local::accounted(cpu, handover).map_err(refused("the CPU time of wakeups"))?;
+            Ok(found.woken_of(woken.wake.ns + woken.turn.ns + others.ns).without(own))
+        };
+        let switches = calls.pick.and(switch);
+        let wait = accounted(Handover::Yield, calls.syscall.and(switches))?.at_most(block);
         self.cost(
-            "wakeup_ns",
-            wake.without(enqueue),
-            "writes that wake a reader, less the write and the enqueue",
+            "wait_ns",
+            wait,
+            "CPU time that the kernel accounts to readers, less their calls and switches",
         );
+        let dequeue = block.without(wait);
+        self.cost(
+            "dequeue_ns",
+            dequeue,
+            "turns of readers that block, less their calls and switches, and wait_ns",
+        );
+        let (enqueue, how) = if preempts_lazily {
+            (wake.map(0.5), "taken for half of a wakeup, because the kernel preempts lazily")
+        } else {
+            let woken = accounted(Handover::Preemption, switches)?;
+            (woken.without(wait).at_most(wake), "what is accounted to readers if they preempt their wakers")
+        };
+        self.cost("enqueue_ns", enqueue, how);
+        let wakeup = wake.without(enqueue);
+        self.cost("wakeup_ns", wakeup, "writes that wake a reader, less the write and the enqueue");
         thread::pin(&[cpu]).map_err(refused("a CPU of its own"))?;
         Ok(Local { wake: woken.wake, turn: woken.turn, switch })
     }
@@ -532,7 +574,7 @@ impl Calibration {
         };
         self.cost("ipi_handle_ns", handled, "what a busy task loses to a memory barrier of another CPU");
         // the woken task's way back to user space, after the interrupt
-        let way_back = calls.pick.and(local.switch).and(calls.pipe_op).and(woken);
+        let way_back = calls.pick.and(local.switch).and(calls.read).and(woken);
         let before_send = busy.wake.without(send);
         let flight = busy.latency.without(before_send).without(handled).without(way_back);
         self.cost(
@@ -569,7 +611,9 @@ fn streams(data: Sample, alone: Sample) -> Sample {
 /// Calls that are part of other measurements.
 struct Calls {
     syscall: Sample,
-    pipe_op: Sample,
+    /// A write to a pipe and a read, without the system call and the copy.
+    write: Sample,
+    read: Sample,
     pick: Sample,
     /// A whole read or write of [`MESSAGE_BYTES`] on a pipe, in a process of several threads.
     message: Sample,

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::sample::Sample;
-use crate::thread::{Class, elapsed_ns, pin, set_class, switches};
+use crate::thread::{Class, elapsed_ns, pin, set_class, switches, thread_cpu_ns};
 
 const BATCHES: usize = 200;
 /// Tasks that one batch wakes.
@@ -145,6 +145,80 @@ pub(crate) fn wakeups(cpu: usize) -> io::Result<Woken> {
     })
 }
 
+/// How a reader gets the CPU from the task that has woken it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handover {
+    /// The waker yields.
+    Yield,
+    /// The woken one preempts it.
+    Preemption,
+}
+
+/// The CPU time that the kernel accounts to either of two tasks for one wakeup, in ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accounted {
+    pub(crate) waker: Sample,
+    pub(crate) woken: Sample,
+}
+
+impl Accounted {
+    /// What the woken one has of a `total` that both have together.
+    pub(crate) fn woken_of(self, total: f64) -> Sample {
+        self.woken.map(total / (self.waker.ns + self.woken.ns))
+    }
+}
+
+/// Wakes a reader of a pipe again and again, which reads a byte, and blocks, on the same CPU.
+pub(crate) fn accounted(cpu: usize, handover: Handover) -> io::Result<Accounted> {
+    const WAKEUPS: u64 = 50;
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let (read, cpu_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let (reader, read, cpu_ns) = (&reader, &read, &cpu_ns);
+        let woken = scope.spawn(move || {
+            pin(&[cpu])?;
+            if handover == Handover::Yield {
+                set_class(Class::Batch)?;
+            }
+            while rustix::io::read(reader, &mut [0])? == 1 {
+                let bytes = read.fetch_add(1, Ordering::Relaxed) + 1;
+                if bytes % WAKEUPS == 0 {
+                    cpu_ns.store(thread_cpu_ns() as u64, Ordering::Relaxed);
+                }
+            }
+            io::Result::Ok(())
+        });
+        let waker = scope.spawn(move || {
+            pin(&[cpu])?;
+            if handover == Handover::Preemption {
+                set_class(Class::Idle)?;
+            }
+            // until the reader sleeps
+            thread::sleep(std::time::Duration::from_millis(20));
+            let (mut written, mut before) = (0, None);
+            let [waker, woken] = Sample::repeat_all(BATCHES, || {
+                let start = thread_cpu_ns();
+                for _ in 0..WAKEUPS {
+                    rustix::io::write(&writer, &[1]).expect("the reader is there");
+                    written += 1;
+                    while read.load(Ordering::Relaxed) < written {
+                        rustix::thread::sched_yield();
+                    }
+                }
+                let all = cpu_ns.load(Ordering::Relaxed);
+                let woken = all - before.replace(all).unwrap_or(all);
+                [thread_cpu_ns() - start, woken as f64].map(|ns| ns / WAKEUPS as f64)
+            });
+            // end of file ends the reader
+            drop(writer);
+            io::Result::Ok(Accounted { waker, woken })
+        });
+        let accounted = waker.join().expect("the waker does not panic")?;
+        woken.join().expect("the reader does not panic")?;
+        Ok(accounted)
+    })
+}
+
 /// Reads bytes until the pipe is closed; the last sleeper of a batch tells that it has run.
 fn sleeper(cpu: usize, reader: &OwnedFd, all_done: Option<&OwnedFd>) -> io::Result<()> {
     pin(&[cpu])?;
@@ -155,4 +229,24 @@ fn sleeper(cpu: usize, reader: &OwnedFd, all_done: Option<&OwnedFd>) -> io::Resu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_have_is_divided_as_it_is_accounted() {
+        let sample = |ns| Sample { ns, spread_ns: 8.0 };
+        let found = Accounted { waker: sample(600.0), woken: sample(200.0) };
+        assert_eq!(found.woken_of(1000.0), Sample { ns: 250.0, spread_ns: 10.0 });
+    }
+
+    #[test]
+    fn both_tasks_of_a_wakeup_have_cpu_time() {
+        for handover in [Handover::Yield, Handover::Preemption] {
+            let found = accounted(0, handover).unwrap();
+            assert!(found.waker.ns > 100.0 && found.woken.ns > 100.0, "{found:?}");
+        }
+    }
 }

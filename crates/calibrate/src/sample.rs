@@ -59,6 +59,11 @@ impl Sample {
         Sample { ns: (self.ns - other.ns).max(0.0), spread_ns: self.spread_ns.hypot(other.spread_ns) }
     }
 
+    /// This time, or `most` if that is less.
+    pub(crate) fn at_most(self, most: Sample) -> Sample {
+        Sample { ns: self.ns.min(most.ns), ..self }
+    }
+
     /// Does it say no more than `assumed` does? Its middle half is wider than the figure, and `assumed` lies within it.
     pub(crate) fn is_vague(self, assumed: u64) -> bool {
         self.spread_ns > self.ns && (self.ns - assumed as f64).abs() <= self.spread_ns / 2.0
@@ -105,5 +110,6 @@ mod tests {
         let (a, b) = (Sample { ns: 10.0, spread_ns: 3.0 }, Sample { ns: 4.0, spread_ns: 4.0 });
         assert_eq!(a.without(b), Sample { ns: 6.0, spread_ns: 5.0 });
         assert_eq!(b.without(a).ns, 0.0);
+        assert_eq!([a.at_most(b).ns, b.at_most(a).ns], [4.0, 4.0]);
     }
 }

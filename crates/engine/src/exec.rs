@@ -170,8 +170,10 @@ impl Simulation<'_> {
         let mut lines_ns = got.lines_with(others, &self.distances);
         let mut op_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let locked_ns = if kind == ChannelKind::Pipe {
-            op_ns += self.costs.pipe_op_ns + if read { self.costs.pipe_read_ns } else { 0 };
-            op_ns
+            let locked_ns = op_ns + self.costs.pipe_op_ns + if read { self.costs.pipe_read_ns } else { 0 };
+            // after the lock has been given back
+            op_ns = locked_ns + self.pipe_times_ns(read);
+            locked_ns
         } else {
             op_ns += self.socket_ns(kind, read);
             lines_ns += self.socket_buffer_ns(read, other, cpu);
@@ -188,6 +190,15 @@ impl Simulation<'_> {
         work
     }
 
+    /// What it takes to set the times of a pipe's inode.
+    fn pipe_times_ns(&self, read: bool) -> u64 {
+        match self.feature(Feature::PIPE_TIMES) {
+            true if read => self.costs.pipe_atime_ns,
+            true => self.costs.pipe_mtime_ns,
+            false => 0,
+        }
+    }
+
     /// What an operation on a socket takes beside the copy. The sender takes its message through the stack and up to the
     /// receiver's socket.
     fn socket_ns(&self, kind: ChannelKind, read: bool) -> u64 {
@@ -196,7 +207,7 @@ impl Simulation<'_> {
             _ if read => costs.socket_read_ns,
             ChannelKind::Tcp => costs.tcp_send_ns,
             ChannelKind::Udp => costs.udp_send_ns,
-            ChannelKind::Pipe | ChannelKind::UnixStream => 0,
+            ChannelKind::Pipe | ChannelKind::UnixStream => costs.socket_send_ns,
         };
         costs.socket_op_ns + way_ns
     }
@@ -322,6 +333,7 @@ impl Simulation<'_> {
 
     /// The task waits in the kernel until it is woken.
     pub(crate) fn block(&mut self, task: usize, waits_in: WaitsIn) -> bool {
+        self.charge_work(self.tasks[task].cpu(), Part::Queue, self.costs.wait_ns);
         self.tasks[task].in_syscall = true;
         self.tasks[task].waits_in = waits_in;
         self.tasks[task].state = State::Sleeping;

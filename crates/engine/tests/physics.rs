@@ -170,6 +170,30 @@ fn a_long_queue_of_messages_on_sockets_comes_from_the_llc() {
 }
 
 #[test]
+fn a_pipes_times_are_set_by_each_write_and_read_before_6_15() {
+    let (write, read) = (Op::WriteTo { channel: 0, bytes: 100 }, Op::ReadFrom { channel: 0, bytes: 100 });
+    let time = |profile| {
+        let mut w = ping_pong(1, 0);
+        w.programs = vec![program(&[Op::MarkStart, write, write, read, write, read, Op::MarkEnd])];
+        let s = Setup::free("1c", w).cost("pipe_mtime_ns", 1000).cost("pipe_atime_ns", 300);
+        s.profile(profile).run().runtime_ns()
+    };
+    assert_eq!(time("linux-6.12") - time("linux-6.18"), 3 * 1000 + 2 * 300);
+}
+
+#[test]
+fn readers_that_have_more_to_do_preempt_their_writers_less() {
+    // what a block takes is either the reader's own or the next task's, the writer's
+    let preempted = |own, next| {
+        let s = Setup::free("1c", hackbench("-g 1 -f 4 -l 2000 -T --pipe")).cost("syscall_ns", 1000);
+        let s = s.cost("wait_ns", own).cost("dequeue_ns", next).profile("linux-6.5");
+        s.run().get(Metric::context_switches_involuntary)
+    };
+    let (readers, writers) = (preempted(4000, 0), preempted(0, 4000));
+    assert!(writers > 2.0 * readers, "{readers} and {writers} preemptions");
+}
+
+#[test]
 fn a_socket_takes_longer_with_messages_that_fall_out_or_come_from_another_cpu() {
     // how much longer with sockets that take 1000 ns, for each of 800 messages
     let for_each = |machine, l2_bytes| {

@@ -144,6 +144,7 @@ fn feature_case(name: &str) -> Option<Setup> {
         "PREEMPT_FULL" | "PREEMPT_LAZY" => long_crowd(),
         "TG_LOAD_AVG_RATELIMIT" => crowd("2l4c2t"),
         "PIPE_WAKE_WHILE_FULL" => full_pipe(),
+        "PIPE_TIMES" => Setup::new("1c", ping_pong(20, 0)),
         "ASYM_IDLE_CORE" => asymmetric("4l2c2t", hackbench("-g 1 -f 3 -l 60 -T --pipe")),
         // the scan limit is learnt by periodic balance
         "ASYM_SIS_UTIL" => asymmetric("2l2c", uneven()),
@@ -302,6 +303,9 @@ fn knobs_do_what_they_are_for() {
 
     let (without, with) = switched(slow_reader(), "PIPE_WAKE_WHILE_FULL", Metric::wakeups);
     assert!(with > 2.0 * without, "writers wake in vain: {with}, {without}");
+
+    let (without, with) = switched(Setup::new("1c", ping_pong(200, 0)), "PIPE_TIMES", Metric::runtime_s);
+    assert!(with > without, "each message sets two times: {with} s, {without} s");
 
     let turns = Setup::new("2c", ping_pong(200, 30_000));
     let (without, with) = switched(turns, "SYNC_ON_WAKER", Metric::cpu_migrations);

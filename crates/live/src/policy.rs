@@ -24,13 +24,14 @@ impl std::error::Error for WrongArgument {}
 
 /// Features and tunables that act only in the simulator: its workloads and its CFS queue read them,
 /// or sched_ext does not allow what they change.
-const WITHOUT_EFFECT: [&str; 17] = [
+const WITHOUT_EFFECT: [&str; 18] = [
     "DELAY_ZERO",
     "EEVDF",
     "GENTLE_FAIR_SLEEPERS",
     "HRTICK",
     "LAST_BUDDY",
     "NEXT_BUDDY",
+    "PIPE_TIMES",
     "PIPE_WAKE_WHILE_FULL",
     "PREEMPT_FULL",
     "PREEMPT_LAZY",

@@ -68,6 +68,8 @@ pub enum Feature {
     ASYM_SIS_UTIL,
     /// VARIANT (until 6.14): every read of a full pipe wakes a writer, even if the read frees no buffer
     PIPE_WAKE_WHILE_FULL,
+    /// VARIANT (until 6.15): every read and write of a pipe sets the times of its inode
+    PIPE_TIMES,
     /// newidle balance searches each domain with a probability that depends on how often it found a task there (6.12.y)
     NI_RANDOM,
     /// NI_RANDOM: domains that are balanced rarely are searched more often
@@ -359,6 +361,12 @@ pub const FEATURES: &[FeatureInfo] = &[
         kernels: "..6.12",
         seed: "",
         help: "VARIANT (until 6.14): every read of a full pipe wakes a writer, even if the read frees no buffer",
+    },
+    FeatureInfo {
+        name: "PIPE_TIMES",
+        kernels: "..6.12",
+        seed: "",
+        help: "VARIANT (until 6.15): every read and write of a pipe sets the times of its inode",
     },
     FeatureInfo {
         name: "NI_RANDOM",
