@@ -108,7 +108,7 @@ fn score(report: &Value) -> [f64; 4] {
 fn each_option_moves_what_it_is_for() {
     let file = service("synth_options", unchanged);
     let w = |options: &str| format!("{} {options}", text(&file));
-    // a replay has some 120 wakeups of the server: the mean of ten is known to 3 %
+    // a replay has some 120 wakeups of the server: the mean of ten is known to 3 %; and its clients end one after the other
     let mut replayed = [0.0; 4];
     for seed in 1..=10 {
         let one = score(&run(text(&file), "4c", &["--seed", &seed.to_string()]));
@@ -117,7 +117,7 @@ fn each_option_moves_what_it_is_for() {
         }
     }
     let base = run(&w("--time 0.5"), "4c", &["--seed", "1"]);
-    assert!(farthest(&score(&base), &replayed) < 0.1, "{:?} {replayed:?}", score(&base));
+    assert!(farthest(&score(&base), &replayed) < 0.13, "{:?} {replayed:?}", score(&base));
     let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.1, "{got}, not {wanted}");
     near(metric(&base, "runtime_s"), 0.5);
     near(metric(&run(&w("--time 1 --synth"), "4c", &["--scale", "0.5"]), "runtime_s"), 0.5);

@@ -147,8 +147,8 @@ pub(super) fn steps(
                 debt += u64::from(switches) * (costs.context_switch_ns + costs.pick_next_ns);
                 let sleeps = |draft: &&Draft| !matches!(draft, Draft::Await { awake: true, .. });
                 debt += match drafts[index + 1..].iter().find(sleeps) {
-                    Some(Draft::Await { .. }) => costs.dequeue_ns,
-                    Some(Draft::Block { .. }) => costs.dequeue_ns + costs.syscall_ns,
+                    Some(Draft::Await { .. }) => costs.wait_ns + costs.dequeue_ns,
+                    Some(Draft::Block { .. }) => costs.wait_ns + costs.dequeue_ns + costs.syscall_ns,
                     _ if style.ended && last == Some(index) => {
                         costs.exit_ns + if style.leads { costs.process_exit_ns } else { 0 }
                     }
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn what_the_simulator_charges_for_is_taken_out() {
         let mut costs = free();
-        (costs.context_switch_ns, costs.pick_next_ns, costs.dequeue_ns) = (100, 20, 3);
+        (costs.context_switch_ns, costs.pick_next_ns, costs.wait_ns, costs.dequeue_ns) = (100, 20, 4, 3);
         (costs.wakeup_ns, costs.enqueue_ns, costs.syscall_ns) = (1000, 200, 10);
         (costs.fork_ns, costs.fork_start_ns, costs.exit_ns) = (5000, 400, 700);
         let work = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
@@ -340,16 +340,16 @@ mod tests {
         let twice = Draft::Run { work: 10_000, switches: 2, empties: false };
         assert_eq!(
             of(&[twice, wake(1, false), run(10_000), awaits(1)], &style(&costs)),
-            (vec![Step::Run(9760), Step::Wake(1), Step::Run(8797), Step::Await(1)], 0)
+            (vec![Step::Run(9760), Step::Wake(1), Step::Run(8793), Step::Await(1)], 0)
         );
         let far = Costs { ipi_send_ns: 2000, ..costs.clone() };
         assert_eq!(of(&[wake(1, true), run(10_000)], &style(&far)).0[1], Step::Run(6800));
         let block = Draft::Block { since: 0, at: 50, cause: Cause::Timer };
-        assert_eq!(of(&[run(10_000), block], &style(&costs)).0[0], Step::Run(9987));
+        assert_eq!(of(&[run(10_000), block], &style(&costs)).0[0], Step::Run(9983));
         let grouped = Costs { group_entity_ns: 40, ..costs.clone() };
         let empties = Draft::Run { work: 10_000, switches: 0, empties: true };
-        assert_eq!(of(&[empties, awaits(1)], &style(&grouped)).0[0], Step::Run(9997 - 3 * 40));
-        assert_eq!(of(&[run(10_000), awaits(1)], &style(&grouped)).0[0], Step::Run(9997));
+        assert_eq!(of(&[empties, awaits(1)], &style(&grouped)).0[0], Step::Run(9993 - 3 * 40));
+        assert_eq!(of(&[run(10_000), awaits(1)], &style(&grouped)).0[0], Step::Run(9993));
         let started = Style { started: Some(true), ended: true, ..style(&costs) };
         assert_eq!(of(&[run(10_000)], &started).0, [Step::Run(8900)]);
         let process = Costs { process_exit_ns: 2000, ..costs.clone() };
@@ -372,7 +372,7 @@ mod tests {
         let short = [wake(1, false), run(200), awaits(1), run(10_000)];
         assert_eq!(
             of(&short, &style(&costs)),
-            (vec![Step::Wake(1), Step::Await(1), Step::Run(10_000)], 1003)
+            (vec![Step::Wake(1), Step::Await(1), Step::Run(10_000)], 1007)
         );
     }
 
