@@ -69,10 +69,12 @@ fn service(test: &str, change: impl Fn(&mut Vec<String>, usize)) -> PathBuf {
     };
     let mut tasks = Vec::new();
     for client in 0..clients {
+        // a client's next thinking is unlike its last: of one that changes by 1 % at a time, a replay has fewer wakeups
+        // than a synthesis, which draws each by itself, because clients that met keep meeting
         let round = |i: usize| {
             let own = ANSWERED + client as u32;
             let (think, work) =
-                (800_000 + (i * 7919 + client * 104_729) % 400_000, 15_000 + i * 7919 % 10_000);
+                (800_000 + (i * 157_979 + client * 104_729) % 400_000, 15_000 + i * 7919 % 10_000);
             [format!("s{think}"), format!("r{work}"), format!("p{ASKED}"), format!("t{own}")]
         };
         let mut steps: Vec<String> = (0..50).flat_map(round).collect();
@@ -108,7 +110,7 @@ fn score(report: &Value) -> [f64; 4] {
 fn each_option_moves_what_it_is_for() {
     let file = service("synth_options", unchanged);
     let w = |options: &str| format!("{} {options}", text(&file));
-    // a replay has some 120 wakeups of the server: the mean of ten is known to 3 %; and its clients end one after the other
+    // a replay has some 120 wakeups of the server: the mean of ten is known to 3 %; and its tasks have to be created
     let mut replayed = [0.0; 4];
     for seed in 1..=10 {
         let one = score(&run(text(&file), "4c", &["--seed", &seed.to_string()]));
@@ -117,7 +119,7 @@ fn each_option_moves_what_it_is_for() {
         }
     }
     let base = run(&w("--time 0.5"), "4c", &["--seed", "1"]);
-    assert!(farthest(&score(&base), &replayed) < 0.13, "{:?} {replayed:?}", score(&base));
+    assert!(farthest(&score(&base), &replayed) < 0.06, "{:?} {replayed:?}", score(&base));
     let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.1, "{got}, not {wanted}");
     near(metric(&base, "runtime_s"), 0.5);
     near(metric(&run(&w("--time 1 --synth"), "4c", &["--scale", "0.5"]), "runtime_s"), 0.5);
