@@ -117,8 +117,14 @@ class Libraries:
 
     def interpreter(self, elf: Elf, path: Path) -> Path:
         """The host's file of a program's loader."""
-        names = [Path(f"{str(root).rstrip('/')}{elf.interpreter}") for root in self._roots]
-        names += [entry / Path(str(elf.interpreter)).name for root in self._roots for entry in self._directories(root)]
+        names = [
+            place
+            for root in self._roots  # the loader of the root that has the C library: one fits the other only
+            for place in (
+                Path(f"{str(root).rstrip('/')}{elf.interpreter}"),
+                *(entry / Path(str(elf.interpreter)).name for entry in self._directories(root)),
+            )
+        ]
         found = next((name for name in names if name.is_file()), None)
         if not found:
             raise CannotBuild(f"{path} needs the loader {elf.interpreter}, which this machine does not have")

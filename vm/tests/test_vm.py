@@ -176,6 +176,10 @@ class Programs(unittest.TestCase):
             shutil.copy(here, there)
             both = elf.Libraries(arch, [Path(scratch), Path("/")])
             self.assertEqual(both.find(found.needed[0], found, program), there)
+            # nor does one system's loader fit the C library of another, in whichever directory it is
+            loader = there.parent / Path(str(found.interpreter)).name
+            shutil.copy(elf.Libraries(arch, [Path("/")]).interpreter(found, program), loader)
+            self.assertEqual(both.interpreter(found, program), loader)
 
 
 class Domains(unittest.TestCase):
