@@ -37,9 +37,6 @@ fn why(name: &str, cpus: usize) -> &'static str {
         }
         "tick_ns" => "no periodic interruptions were seen",
         "fork_start_ns" => "it depends on the pages that the program writes",
-        "pipe_read_ns" => {
-            "this kernel sets the times of a pipe, and what a write takes longer is taken for that"
-        }
         "jitter_pct" => "it belongs to the software, not to the machine",
         "kernel_jitter_pct" => "user space does not see the pieces of a wakeup or a switch",
         _ => "there is no measurement of it",
