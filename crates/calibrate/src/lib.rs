@@ -358,7 +358,11 @@ impl Calibration {
                 read,
                 "100 reads of 100 bytes that set no time, less system calls and copies",
             );
-            self.cost("pipe_read_ns", read.map(0.0), "pipe_op_ns is that of a read here, which contains this");
+            self.cost(
+                "pipe_read_ns",
+                read.map(0.0),
+                "pipe_op_ns is that of a read here, which contains this",
+            );
             self.cost("pipe_mtime_ns", times.write, "100 writes, less 100 such reads");
             self.cost("pipe_atime_ns", times.read, "100 reads, less 100 that set no time");
         } else {
