@@ -175,6 +175,11 @@ impl Channel {
         }
     }
 
+    /// Whether a reader finds something, or the end, or whether a writer finds room.
+    pub(crate) fn is_ready(&self, read: bool) -> bool {
+        if read { self.closed || !self.is_empty() } else { !self.is_full() }
+    }
+
     /// Writes up to `bytes`, fewer if the channel becomes full.
     pub(crate) fn write(&mut self, bytes: u32) -> Transfer {
         let was_empty = self.is_empty();

@@ -105,7 +105,7 @@ impl Simulation<'_> {
                 entry += self.costs.shared_file_ns;
                 self.count_reference(cpu, message);
             }
-            return self.channel_work(cpu, message, entry);
+            return self.channel_work(cpu, task, message, entry);
         }
         match *op {
             Op::Run { ns } => self.jittered(ns),
@@ -154,14 +154,17 @@ impl Simulation<'_> {
         self.charge_stall(cpu, Part::FileLines, got.waited + got.transfer);
     }
 
-    /// An operation on a channel: enter the kernel, get the lock and the lines, copy.
-    fn channel_work(&mut self, cpu: usize, message: Message, entry: u64) -> Work {
+    /// An operation on a channel: enter the kernel, get the lock and the lines, copy. If a socket has no message for its
+    /// reader or no room for its writer, that is seen before anything else is done.
+    fn channel_work(&mut self, cpu: usize, task: usize, message: Message, entry: u64) -> Work {
         let Message { channel, bytes, read } = message;
         let m = self.moment(cpu);
         let data_lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
         let ch = &mut self.channels[channel as usize];
         let kind = ch.kind();
-        let other = ch.visit(cpu, read);
+        let only_looks = kind != ChannelKind::Pipe && !ch.is_ready(read);
+        let (other, data_lines) = if only_looks { (cpu, 0) } else { (ch.visit(cpu, read), data_lines) };
+        self.tasks[task].only_looks = only_looks;
         let owner = ch.lock.owner();
         let got = ch.lock.acquire(&self.distances, cpu, m, 1);
         // with the lock's line comes the turn, then the others together
@@ -174,6 +177,9 @@ impl Simulation<'_> {
             // after the lock has been given back
             op_ns = locked_ns + self.pipe_times_ns(read);
             locked_ns
+        } else if only_looks {
+            op_ns = SOCKET_LOCKED_NS;
+            SOCKET_LOCKED_NS
         } else {
             op_ns += self.socket_ns(kind, read);
             lines_ns += self.socket_buffer_ns(read, other, cpu);
@@ -350,6 +356,11 @@ impl Simulation<'_> {
         let c = &mut self.channels[ch];
         if read && c.closed && c.is_empty() {
             return self.leave_loop(id as usize);
+        }
+        // a message, or room, that came in the meantime is found by the next look
+        if t.only_looks && c.is_ready(read) {
+            t.in_syscall = true;
+            return true;
         }
         let before = c.charged();
         let did = if read { c.read(left, wake_while_full) } else { c.write(left) };

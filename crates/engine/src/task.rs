@@ -57,6 +57,8 @@ pub(crate) struct Task<'w> {
     depth: u8,
     /// The current op has entered the kernel and blocked there.
     pub(crate) in_syscall: bool,
+    /// The current op on a socket found nothing to read or no room, so it has no other effect than to wait.
+    pub(crate) only_looks: bool,
     /// It has to search for the LLC that its process prefers.
     pub(crate) cache_work: bool,
     /// It has given back what it has, and is about to end.
@@ -135,6 +137,7 @@ impl<'w> Task<'w> {
             done_bytes: 0,
             depth: 0,
             in_syscall: false,
+            only_looks: false,
             cache_work: false,
             exits: false,
             left: None,

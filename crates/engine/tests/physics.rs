@@ -4,7 +4,7 @@ mod support;
 
 use coreward_engine::Leaving;
 use coreward_machine::IdleState;
-use coreward_metrics::Metric;
+use coreward_metrics::{Metric, Part};
 use coreward_workload::{ChannelKind, Op, ProgramBuilder, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{
@@ -212,17 +212,39 @@ fn a_socket_takes_longer_with_messages_that_fall_out_or_come_from_another_cpu() 
 }
 
 #[test]
+fn a_look_into_an_empty_socket_takes_less_than_a_message() {
+    let on_sockets = |mut w: Workload| {
+        w.channels.iter_mut().for_each(|channel| channel.kind = ChannelKind::UnixStream);
+        w
+    };
+    // on one CPU, each read finds nothing at first
+    let message =
+        Setup::free("1c", on_sockets(ping_pong(100, 0))).cost("socket_op_ns", 1000).run().runtime_ns() / 200;
+    assert!((2000..2100).contains(&message), "a write and a read: {message} ns");
+    // the message comes after 6 us, while the reader looks, from 2 to 7 us
+    let (write, read) = (Op::WriteTo { channel: 0, bytes: 100 }, Op::ReadFrom { channel: 0, bytes: 100 });
+    let mut w = on_sockets(ping_pong(1, 0));
+    w.programs = vec![
+        program(&[spawn(1), Op::MarkStart, run(2000), read, Op::MarkEnd, Op::WaitChildren]),
+        program(&[write]),
+    ];
+    let s = Setup::free("2c", w).cost("socket_op_ns", 1000).cost("syscall_ns", 5000).run();
+    assert!((8300..8400).contains(&s.runtime_ns()), "the read begins at 7 us: {}", s.runtime_ns());
+}
+
+#[test]
 fn a_sockets_buffers_come_line_by_line() {
-    let time = |kind, lookahead_ns| {
+    let lines = |kind, lookahead_ns| {
         let mut s = Setup::free("2c", ping_pong(100, 10_000)).cost("transfer_llc_ns", 1000);
         s.workload.channels.iter_mut().for_each(|channel| channel.kind = kind);
         // all lines of the data together
-        s.cost("stream_pct", 10_000).cost("lookahead_ns", lookahead_ns).run().runtime_ns()
+        let s = s.cost("stream_pct", 10_000).cost("lookahead_ns", lookahead_ns).run();
+        s.outcome.cpu_time.ns(Part::ChannelLines)
     };
     for lookahead_ns in [0, 400, 1000] {
-        let extra = time(ChannelKind::UnixStream, lookahead_ns) - time(ChannelKind::Pipe, lookahead_ns);
-        // 200 messages, each of which is written with 1 line and read with 4, whatever was asked for ahead; a few are
-        // there already
+        let extra = lines(ChannelKind::UnixStream, lookahead_ns) - lines(ChannelKind::Pipe, lookahead_ns);
+        // 200 messages, each of which is written with 1 line and read with 4, whatever was asked for ahead; whoever looks
+        // into an empty pipe also fetches a line of data
         let all = 200 * (2 + 3) * 1000;
         assert!(extra >= all * 3 / 4 && extra <= all, "{extra} of {all} ns");
     }
