@@ -8,7 +8,8 @@ use std::{env, fs};
 use serde_json::Value;
 
 /// The machines, by their names in files and for people.
-const MACHINES: [(&str, &str); 2] = [("granite-rapids", "Granite Rapids"), ("zen-4", "Zen 4")];
+const MACHINES: [(&str, &str); 3] =
+    [("granite-rapids", "Granite Rapids"), ("zen-4", "Zen 4"), ("zen-5", "Zen 5")];
 
 /// What is between these lines is generated.
 const BEGIN: &str = "<!-- make validation: from here -->\n";
@@ -212,17 +213,24 @@ fn overview(machines: &[Value]) -> String {
     out
 }
 
+/// "one, two and three".
+fn enumeration(of: &[String]) -> String {
+    let (last, others) = of.split_last().unwrap();
+    format!("{} and {last}", others.join(", "))
+}
+
 /// The accuracy in a sentence.
 fn accuracy(machines: &[Value]) -> String {
     let medians = |name: &str| {
         let medians: Vec<_> = machines.iter().map(|of| format!("{:.0}", median(of, name))).collect();
-        medians.join(" and ")
+        enumeration(&medians)
     };
-    let names = MACHINES.map(|(_, name)| name).join(" and ");
+    let names = enumeration(&MACHINES.map(|(_, name)| name.to_string()));
     format!(
-        "Beside {} benchmarks that really ran on two machines of {} CPUs, {names}, its times are off by {} % in the median, \
+        "Beside {} benchmarks that really ran on {} machines of {} CPUs, {names}, its times are off by {} % in the median, \
          switches by {} %, migrations by {} %, and median wakeup latencies by {} %",
         machines[0]["benchmarks"].as_array().unwrap().len(),
+        machines.len(),
         machines[0]["cpus"],
         medians("time"),
         medians("operations a switch"),
