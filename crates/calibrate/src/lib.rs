@@ -155,6 +155,17 @@ pub fn switch_ns(machine: &Machine) -> Result<f64, CalibrateError> {
     Ok(switch.ns)
 }
 
+/// What a task takes to wake one on its own CPU that does not preempt it, the write to a pipe included, in ns; it serves
+/// as [`switch_ns`] does.
+///
+/// # Errors
+/// As of [`switch_ns`].
+pub fn wakeup_ns(machine: &Machine) -> Result<f64, CalibrateError> {
+    let _given_back = thread::Allowed::now().map_err(refused(OWN_CPUS))?;
+    let cpus = Pairs::of(machine, thread::is_allowed);
+    Ok(local::wakeups(cpus.first).map_err(refused("wakeups"))?.wake.ns)
+}
+
 /// A line takes this many times as long only if the host of a virtual machine has moved its CPUs. Measured: 27 or 33 ns on
 /// most moments, 165 to 184 on the others, two CPUs of a Zen 4 guest (docs/results/validation-zen-4.md).
 const MOVED: f64 = 2.0;

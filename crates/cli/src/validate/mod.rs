@@ -177,22 +177,25 @@ fn measure(
         preemption: Machine::load(HERE)?.preemption,
         task_group_depth: host.task_group_depth,
         rounds: args.rounds,
-        record_ns: record_ns(&host.machine),
+        record_ns: record_ns(|| coreward_calibrate::switch_ns(&host.machine).ok(), host.machine.nr_cpus()),
+        record_wakeup_ns: record_ns(
+            || coreward_calibrate::wakeup_ns(&host.machine).ok(),
+            host.machine.nr_cpus(),
+        ),
         benchmarks: ran,
         notes,
     })
 }
 
-/// What recording adds to a switch of tasks, which is one tracepoint. The least of some tries counts, since other programs
-/// only make them longer. None if the tracepoints cannot be recorded.
-fn record_ns(machine: &Machine) -> Option<f64> {
+/// What recording adds to something that fires one tracepoint. The least of some tries counts, since other programs only
+/// make them longer. None if the tracepoints cannot be recorded.
+fn record_ns(fires: impl Fn() -> Option<f64>, nr_cpus: usize) -> Option<f64> {
     const TRIES: usize = 3;
-    let switch = || coreward_calibrate::switch_ns(machine).ok();
-    let recorded = || Tracer::new(machine.nr_cpus()).ok()?.during(switch);
+    let recorded = || Tracer::new(nr_cpus).ok()?.during(&fires);
     let least = |of: &dyn Fn() -> Option<f64>| {
         (0..TRIES).map(|_| of()).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min)
     };
-    Some((least(&recorded)? - least(&switch)?).max(0.0))
+    Some((least(&recorded)? - least(&fires)?).max(0.0))
 }
 
 /// The machine under the policy of its kernel: this one, or that of which figures were stored.
@@ -237,12 +240,12 @@ fn during(host: &Host, rounds: &[Transfers], round: usize) -> Host {
     host.with_costs(&costs)
 }
 
-/// The machine while its tracepoints are recorded: a switch fires one, and so does a wakeup, whose record is taken to be
-/// as long.
+/// The machine while its tracepoints are recorded. Where only a switch's record was measured, a wakeup's is taken to be as
+/// long.
 fn recording(mut host: Host, stored: &Stored) -> Host {
-    let ns = stored.record_ns.unwrap_or(0.0).round() as u64;
-    host.machine.costs.context_switch_ns += ns;
-    host.machine.costs.wakeup_ns += ns;
+    let switch_ns = stored.record_ns.unwrap_or(0.0);
+    host.machine.costs.context_switch_ns += switch_ns.round() as u64;
+    host.machine.costs.wakeup_ns += stored.record_wakeup_ns.unwrap_or(switch_ns).round() as u64;
     host
 }
 

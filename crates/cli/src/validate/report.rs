@@ -93,7 +93,9 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn json(&self, out: &mut dyn Write) -> Result<()> {
-        let Stored { kernel, preemption, task_group_depth, rounds, record_ns, notes, .. } = self.stored;
+        let Stored {
+            kernel, preemption, task_group_depth, rounds, record_ns, record_wakeup_ns, notes, ..
+        } = self.stored;
         let benchmarks = self.pairs.iter().zip(&self.stored.benchmarks).map(|(pair, ran)| {
             let mut benchmark = serde_json::to_value(pair)?;
             benchmark["compared"] = serde_json::to_value(pair.compared())?;
@@ -113,6 +115,7 @@ impl<'a> Report<'a> {
                 "task_group_depth": task_group_depth,
                 "rounds": rounds,
                 "record_ns": record_ns,
+                "record_wakeup_ns": record_wakeup_ns,
                 "benchmarks": benchmarks.collect::<Result<Vec<Value>>>()?,
                 "scores": self.scores,
                 "notes": notes,
@@ -200,8 +203,10 @@ impl<'a> Report<'a> {
         });
         let recorded = self.pairs.iter().any(|pair| pair.real.observed.is_some());
         let recording = recorded.then(|| {
-            let simulated = self.stored.record_ns.map_or(String::new(), |ns| {
-                format!("; the simulated ones take {ns:.0} ns longer for each switch and wakeup")
+            let Stored { record_ns, record_wakeup_ns, .. } = self.stored;
+            let simulated = record_ns.map_or(String::new(), |ns| {
+                let wakeup_ns = record_wakeup_ns.unwrap_or(ns);
+                format!("; the simulated ones take {ns:.0} ns longer for each switch, and {wakeup_ns:.0} for each wakeup")
             });
             format!(
                 "recording, %: how much more CPU time the recorded rounds took, which is part of their latencies and run \

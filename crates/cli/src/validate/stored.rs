@@ -23,10 +23,13 @@ pub(super) struct Stored {
     pub(super) preemption: Option<Preemption>,
     pub(super) task_group_depth: u32,
     pub(super) rounds: u32,
-    /// What the record of a tracepoint took the CPU that it fired on, in ns. None if there were no recorded rounds, or
-    /// if it was not measured.
+    /// What the record of a switch took the CPU that it happened on, in ns. None if there were no recorded rounds, or if
+    /// it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) record_ns: Option<f64>,
+    /// Likewise of a wakeup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) record_wakeup_ns: Option<f64>,
     pub(super) benchmarks: Vec<Ran>,
     /// What a reader has to know about the figures.
     pub(super) notes: Vec<String>,
