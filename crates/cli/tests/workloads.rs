@@ -85,10 +85,12 @@ fn perf_bench() {
 #[test]
 fn schbench() {
     let base = "schbench-old -t 12 -r 1";
-    all_differ(base, &["-m 1", "-c 20000", "-s 20000"]);
+    all_differ(base, &["-m 1", "-c 20000", "-s 20000", "-C 20000"]);
+    assert_ne!(run("schbench-old -t 2 -r 2 -w 0"), run("schbench-old -t 2 -r 2 -w 1"));
     assert!(metric(&run(base), "reply_latency_us_p99") > 0.0);
     let base = "schbench -t 12 -r 1";
     all_differ(base, &["-m 2", "-F 64", "-n 2", "-s 0", "-R 100", "-L"]);
+    assert_ne!(run("schbench -t 2 -r 2"), run("schbench -t 2 -r 2 -w 1"));
     let paced = run("schbench -t 12 -r 1 -R 100");
     assert!((metric(&paced, "events_per_s") - 100.0).abs() < 5.0, "{paced}");
     assert_ne!(run("schbench -t 12 -r 1"), run("schbench -t 13 -r 1"));

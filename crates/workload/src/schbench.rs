@@ -1,14 +1,18 @@
 //! schbench in its two forms.
 //!
-//! **Old** (`schbench-old`; v1.0 and what mmtests and the EPYC figures of seed 003 call the
-//! old version): a worker spins for `-c` us of time, puts itself on its message thread's
-//! list, wakes the message thread and waits. The message thread sleeps for `-s` us and up
-//! to a quarter more, notes the time, and wakes all on its list.
+//! **Old** (`schbench-old`; until commit 2eef447 of December 2021, which the EPYC figures of seed 003 were measured with:
+//! benchmarks/schbench.sh of github.com/yu-chen-surf/schedtests, April 2025): a worker spins for `-c` us of time, puts
+//! itself on its message thread's list, wakes the message thread and waits. The message thread spins for `-C` us, sleeps
+//! for `-s` us and up to a quarter more, notes the time, and wakes all on its list. Before October 2020 there was neither
+//! `-C` nor `-w`: `-C 0 -w 0`. That commit's latencies end after the spin, less its length, and here before it, which
+//! differs if the worker is preempted at the end of its spin.
 //!
 //! **New** (`schbench`; since 2023 under the same name): the message thread answers at
 //! once; a worker that has been answered sleeps for `-s` us and then multiplies matrices
 //! that fill `-F` KiB together, `-n` times, under a lock of the CPU that it is on (`-L`: without).
 //! With `-R` the message thread hands out that many requests each second instead.
+//!
+//! What was measured in the first `-w` seconds is forgotten.
 //!
 //! The wakeup latency that schbench prints is the metric `reply_latency_us_*`: from the
 //! message thread's look at the clock before it wakes the first of its list to the
@@ -63,6 +67,9 @@ pub struct Schbench {
     /// No lock around the work.
     #[arg(short = 'L', long)]
     pub no_locking: bool,
+    /// Seconds after which what was measured is forgotten; not if the run ends before.
+    #[arg(short, long, default_value_t = 0, value_parser = within(0u64..=1_000_000))]
+    pub warmuptime: u64,
 }
 
 /// The options of the old schbench that can be simulated, with the real tool's defaults.
@@ -84,6 +91,12 @@ pub struct SchbenchOld {
     /// Time for which a worker spins, in us.
     #[arg(short, long, default_value_t = 30_000, value_parser = within(0u64..=1_000_000_000))]
     pub cputime: u64,
+    /// Time for which a message thread spins before it sleeps, in us.
+    #[arg(short = 'C', long = "message_cputime", default_value_t = 30_000, value_parser = within(0u64..=1_000_000_000))]
+    pub message_cputime: u64,
+    /// Seconds after which what was measured is forgotten; not if the run ends before.
+    #[arg(short, long, default_value_t = 5, value_parser = within(0u64..=1_000_000))]
+    pub warmuptime: u64,
 }
 
 /// A message thread and its workers: the message thread has the group's first flag,
@@ -92,6 +105,7 @@ struct Group {
     message_threads: u32,
     threads: u32,
     runtime: u64,
+    warmuptime: u64,
     /// What a worker does once it has been answered, or before it asks.
     work: Vec<Op>,
     /// A worker works before it asks (old) or after (new).
@@ -148,6 +162,7 @@ impl Schbench {
             message_threads: self.message_threads,
             threads: self.threads,
             runtime: self.runtime,
+            warmuptime: self.warmuptime,
             work,
             works_first: false,
             delay: Vec::new(),
@@ -169,7 +184,7 @@ impl Schbench {
 
     fn command(&self) -> String {
         format!(
-            "schbench -m {} -t {} -r {} -F {} -n {} -s {} -R {}{}",
+            "schbench -m {} -t {} -r {} -F {} -n {} -s {} -R {}{}{}",
             self.message_threads,
             self.threads,
             self.runtime,
@@ -177,7 +192,8 @@ impl Schbench {
             self.operations,
             self.sleep_usec,
             self.rps,
-            if self.no_locking { " -L" } else { "" }
+            if self.no_locking { " -L" } else { "" },
+            if self.warmuptime > 0 { format!(" -w {}", self.warmuptime) } else { String::new() }
         )
     }
 }
@@ -188,27 +204,37 @@ impl SchbenchOld {
     /// # Errors
     /// As for [`Schbench::parse`] (`-a`, `-p`, `-R` and `-l` cannot be simulated).
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, WorkloadError> {
-        let parsed = Self::try_parse_from(words).map_err(|e| usage("schbench-old", "-m -t -r -s -c", &e))?;
+        let parsed =
+            Self::try_parse_from(words).map_err(|e| usage("schbench-old", "-m -t -r -s -c -C -w", &e))?;
         refuse_too_many("schbench-old", parsed.message_threads, parsed.threads)?;
         Ok(parsed)
     }
 
     /// The workload that these options mean, with the run time shortened by `scale`.
     pub fn workload(&self, scale: Scale) -> Workload {
-        let sleep = Op::SleepJitter { ns: self.sleeptime * 1000, jitter_ns: self.sleeptime / 4 * 1000 };
+        let spin = (self.message_cputime > 0).then_some(Op::Spin { ns: self.message_cputime * 1000 });
+        let (ns, jitter_ns) = (self.sleeptime * 1000, self.sleeptime / 4 * 1000);
+        let sleep = (self.sleeptime > 0).then_some(Op::SleepJitter { ns, jitter_ns });
         let group = Group {
             message_threads: self.message_threads,
             threads: self.threads,
             runtime: self.runtime,
+            warmuptime: self.warmuptime,
             work: vec![Op::EventStart, Op::Spin { ns: self.cputime * 1000 }],
             works_first: true,
-            delay: if self.sleeptime > 0 { vec![sleep] } else { Vec::new() },
+            delay: spin.into_iter().chain(sleep).collect(),
             rps: 0,
             worker_bytes: PRIVATE_BYTES,
         };
         let name = format!(
-            "schbench-old -m {} -t {} -r {} -s {} -c {}",
-            self.message_threads, self.threads, self.runtime, self.sleeptime, self.cputime
+            "schbench-old -m {} -t {} -r {} -s {} -c {} -C {} -w {}",
+            self.message_threads,
+            self.threads,
+            self.runtime,
+            self.sleeptime,
+            self.cputime,
+            self.message_cputime,
+            self.warmuptime
         );
         group.workload(name, scale)
     }
@@ -260,12 +286,20 @@ impl Group {
 
     fn main(&self, scale: Scale) -> Program {
         let groups = 0..self.message_threads;
-        let mut main = ProgramBuilder::default().op(Op::MarkStart);
+        let warmuptime = if self.warmuptime < self.runtime { self.warmuptime } else { 0 };
+        let seconds = |s: u64| Op::Sleep { ns: scale.of(s * 1_000_000_000) };
+        let mut main = ProgramBuilder::default();
+        if warmuptime == 0 {
+            main = main.op(Op::MarkStart);
+        }
         for group in groups.clone() {
             main =
                 main.op(Op::Spawn { program: 1 + 2 * group, base: self.first_flag(group), process: false });
         }
-        main = main.op(Op::Sleep { ns: scale.of(self.runtime * 1_000_000_000) }).op(Op::MarkEnd).op(Op::Stop);
+        if warmuptime > 0 {
+            main = main.op(seconds(warmuptime)).op(Op::MarkStart);
+        }
+        main = main.op(seconds(self.runtime - warmuptime)).op(Op::MarkEnd).op(Op::Stop);
         for group in groups {
             main = main.op(Op::Post { flag: self.first_flag(group) });
         }
@@ -323,7 +357,8 @@ mod tests {
     fn defaults_are_the_real_tools() {
         let name = |text: &str| parse(text, Scale::FULL).unwrap().name;
         assert_eq!(name("schbench -t 8"), "schbench -m 1 -t 8 -r 30 -F 256 -n 5 -s 100 -R 0");
-        assert_eq!(name("schbench-old"), "schbench-old -m 2 -t 16 -r 30 -s 30000 -c 30000");
+        assert_eq!(name("schbench-old"), "schbench-old -m 2 -t 16 -r 30 -s 30000 -c 30000 -C 30000 -w 5");
+        assert_eq!(name("schbench -t 8 -w 2"), "schbench -m 1 -t 8 -r 30 -F 256 -n 5 -s 100 -R 0 -w 2");
     }
 
     #[test]
