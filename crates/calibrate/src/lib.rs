@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use coreward_engine::{CHANNEL_LINES, CURR_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES};
+use coreward_engine::{CHANNEL_LINES, CURR_LINES, RQ_LINES, SWITCH_LINES, WAKEE_LINES, remote_socket_ns};
 use coreward_machine::{Costs, IdleState, Machine, Preemption};
 use cpuidle::{Exit, IDLE_US};
 use local::Handover;
@@ -43,6 +43,7 @@ pub use contended::Contended;
 pub use open::Open;
 use pairs::Pairs;
 pub use refill::Refill;
+use remote::Channel;
 pub use sample::Sample;
 
 /// Largest buffer that is walked for the latency of memory, in bytes.
@@ -171,7 +172,7 @@ pub fn wakeup_ns(machine: &Machine) -> Result<f64, CalibrateError> {
 const MOVED: f64 = 2.0;
 
 /// Costs that consist of the way of lines.
-const OF_LINES: [&str; 9] = [
+const OF_LINES: [&str; 10] = [
     "transfer_smt_ns",
     "transfer_llc_ns",
     "transfer_package_ns",
@@ -181,6 +182,7 @@ const OF_LINES: [&str; 9] = [
     "dram_remote_line_ns",
     "stream_pct",
     "lookahead_ns",
+    "socket_remote_pct",
 ];
 
 /// The costs of moving a line from one CPU to another, by name, in ns.
@@ -412,7 +414,7 @@ impl Calibration {
         self.cost("tcp_send_ns", tcp.without(unix), "a byte over loopback TCP, less one over a local socket");
         self.cost("udp_send_ns", udp.without(unix), "a byte over loopback UDP, less one over a local socket");
         let (write, read) = (warm(short.write), warm(short.read));
-        Ok(Calls { syscall, write, read, pick, message: shared.mean() })
+        Ok(Calls { syscall, write, read, pick, message: shared.mean(), socket: warm(sent.shorter()) })
     }
 
     fn local(&mut self, cpu: usize, calls: &Calls, preempts_lazily: bool) -> Result<Local, CalibrateError> {
@@ -550,7 +552,10 @@ impl Calibration {
         local: &Local,
         machine: &Machine,
     ) -> Result<(), CalibrateError> {
-        let reads = |from, to| remote::reads(from, to, STREAM_BYTES).map_err(refused("remote pipes"));
+        let turns = |channel, from, to, bytes| {
+            remote::turns(channel, from, to, bytes).map_err(refused("remote messages"))
+        };
+        let reads = |from, to| Ok(turns(Channel::Pipe, from, to, STREAM_BYTES)?.read);
         // the first read of a turn also fetches the pipe itself, which is little for each of fifty
         let data = reads(to, from)?.without(reads(from, from)?);
         let alone = transfer.map((STREAM_BYTES / LINE_BYTES - 1) as f64);
@@ -568,12 +573,26 @@ impl Calibration {
             lookahead,
             "the lines of a pipe message one after the other, less what it takes longer between two busy CPUs",
         );
-        let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
-        let busy = busy.map_err(refused("remote wakeups"))?[0];
-        // as the simulator moves lines: that of a lock alone, the others together, all of them asked for ahead
         let vague = lookahead.is_vague(assumed.lookahead_ns);
         let ahead = if vague { assumed.lookahead_ns as f64 } else { lookahead.ns };
         let ahead = Sample { ns: ahead, spread_ns: 0.0 };
+        let sockets = |from, to| -> Result<Sample, CalibrateError> {
+            let turns = turns(Channel::Sockets, from, to, MESSAGE_BYTES)?;
+            Ok(turns.write.and(turns.read))
+        };
+        let longer = sockets(to, from)?.without(sockets(from, from)?);
+        // either side also waits for the data, as on a pipe
+        let longer = longer.without(transfer.map(streamed).without(ahead).map(2.0));
+        let assumed_ns = remote_socket_ns(transfer.ns, calls.socket.ns);
+        self.cost(
+            "socket_remote_pct",
+            longer.map(100.0 / assumed_ns),
+            "messages on ten sockets from another CPU, less those from the same one and the lines of their data, against what \
+             they take by default",
+        );
+        let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
+        let busy = busy.map_err(refused("remote wakeups"))?[0];
+        // as the simulator moves lines: that of a lock alone, the others together, all of them asked for ahead
         let lines = |alone: u64, together: u64| {
             transfer.map(alone as f64 + together as f64 * parallel).without(ahead)
         };
@@ -633,6 +652,8 @@ struct Calls {
     pick: Sample,
     /// A whole read or write of [`MESSAGE_BYTES`] on a pipe, in a process of several threads.
     message: Sample,
+    /// `socket_op_ns`.
+    socket: Sample,
 }
 
 /// What a wakeup takes without another CPU.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::sample::Sample;
@@ -19,14 +20,49 @@ const WAKEUP_TIME: Duration = Duration::from_millis(60);
 /// Interrupts that are sent to a busy CPU.
 const INTERRUPTS: usize = 300;
 
-/// Messages of a turn: of [`STREAM_BYTES`](crate::STREAM_BYTES), a pipe has room for 64.
-const TURN: usize = 50;
+/// What messages go through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    Pipe,
+    /// Local sockets, as many as a group of hackbench by default has half of.
+    Sockets,
+}
 
-/// A read from a pipe of messages of `bytes` that a thread on `from` has written, by a thread on `to`. They take turns,
-/// so that neither waits for the other within one.
-pub(crate) fn reads(from: usize, to: usize, bytes: usize) -> io::Result<Sample> {
-    const TURNS: u64 = 2_000;
-    let (reader, writer) = rustix::pipe::pipe()?;
+impl Channel {
+    /// Channels, and messages that each takes in a turn.
+    fn turn(self) -> (usize, usize) {
+        match self {
+            // of STREAM_BYTES, a pipe has room for 64
+            Channel::Pipe => (1, 50),
+            Channel::Sockets => (10, 20),
+        }
+    }
+
+    /// The ends to read from and to write to.
+    fn open(self) -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok(match self {
+            Channel::Pipe => rustix::pipe::pipe()?,
+            Channel::Sockets => {
+                socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?
+            }
+        })
+    }
+}
+
+/// A write and a read of a message.
+pub(crate) struct Turns {
+    pub(crate) write: Sample,
+    pub(crate) read: Sample,
+}
+
+/// Messages of `bytes` that a thread on `from` writes and one on `to` reads. They take turns, so that neither waits for the
+/// other within one.
+pub(crate) fn turns(channel: Channel, from: usize, to: usize, bytes: usize) -> io::Result<Turns> {
+    // enough to warm up, and 40,000 messages or more
+    let turns = if channel == Channel::Pipe { 2_000 } else { 500 };
+    let (channels, messages) = channel.turn();
+    let ends = (0..channels).map(|_| channel.open()).collect::<io::Result<Vec<_>>>()?;
+    let each = (channels * messages) as f64;
     let (written, read) = (AtomicU64::new(0), AtomicU64::new(0));
     // both may be on one CPU
     let wait_for = |turns: &AtomicU64, turn| {
@@ -38,30 +74,45 @@ pub(crate) fn reads(from: usize, to: usize, bytes: usize) -> io::Result<Sample> 
         let writing = scope.spawn(|| {
             pin(&[from])?;
             let message = vec![0; bytes];
-            for turn in 1..=TURNS {
-                for _ in 0..TURN {
-                    rustix::io::write(&writer, &message)?;
-                }
+            let writes = (1..=turns).map(|turn| {
+                let ns = elapsed_ns(|| {
+                    for (_, writer) in &ends {
+                        for _ in 0..messages {
+                            assert_eq!(
+                                rustix::io::write(writer, &message),
+                                Ok(bytes),
+                                "there is room for it"
+                            );
+                        }
+                    }
+                });
                 written.store(turn, Ordering::Release);
                 wait_for(&read, turn);
-            }
-            io::Result::Ok(())
+                ns / each
+            });
+            io::Result::Ok(Sample::of(writes.collect()))
         });
         pin(&[to])?;
         let mut message = vec![0; bytes];
-        let turns = (1..=TURNS).map(|turn| {
+        let reads = (1..=turns).map(|turn| {
             wait_for(&written, turn);
             let ns = elapsed_ns(|| {
-                for _ in 0..TURN {
-                    assert_eq!(rustix::io::read(&reader, &mut message), Ok(bytes), "all of it was written");
+                for (reader, _) in &ends {
+                    for _ in 0..messages {
+                        assert_eq!(
+                            rustix::io::read(reader, &mut message),
+                            Ok(bytes),
+                            "all of it was written"
+                        );
+                    }
                 }
             });
             read.store(turn, Ordering::Release);
-            ns / TURN as f64
+            ns / each
         });
-        let sample = Sample::of(turns.collect());
-        writing.join().expect("the writer does not panic")?;
-        Ok(sample)
+        let read = Sample::of(reads.collect());
+        let write = writing.join().expect("the writer does not panic")?;
+        Ok(Turns { write, read })
     })
 }
 

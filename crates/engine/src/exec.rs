@@ -32,6 +32,13 @@ const SOCKET_WRITE_LINES: u64 = 1;
 /// on sockets takes up to 9 % longer there than the real one, which blocks more seldom (docs/results/validation-granite-rapids.md).
 const SOCKET_ALLOCATOR_PCT: u64 = 30;
 
+/// What a write and a read of a message on a socket take longer together if another CPU has had it last, in ns, with a
+/// `socket_remote_pct` of 100: given a line's transfer, and `socket_op_ns`.
+pub fn remote_socket_ns(transfer_ns: f64, socket_op_ns: f64) -> f64 {
+    (SOCKET_READ_LINES + SOCKET_WRITE_LINES) as f64 * transfer_ns
+        + 2.0 * socket_op_ns * SOCKET_ALLOCATOR_PCT as f64 / 100.0
+}
+
 /// What a message on a socket takes longer that is no longer in the private cache of the CPU that wrote it, since as much is
 /// queued as these caches hold: lines from the LLC, one after the other, and percents of an operation on a socket, for the
 /// translations and for what comes together with those lines. Measured: one process that fills up to 40 sockets with up to 200
@@ -225,8 +232,7 @@ impl Simulation<'_> {
             if read { (SOCKET_READ_LINES, COLD_READ) } else { (SOCKET_WRITE_LINES, COLD_WRITE) };
         let op_ns = self.costs.socket_op_ns;
         let allocator = if other == cpu { 0 } else { op_ns * SOCKET_ALLOCATOR_PCT / 100 };
-        lines * self.distances.transfer(other, cpu)
-            + allocator
+        (lines * self.distances.transfer(other, cpu) + allocator) * self.costs.socket_remote_pct / 100
             + self.caches.fallen_out(cold_lines, op_ns * cold_pct / 100, self.queued.most())
     }
 

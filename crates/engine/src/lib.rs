@@ -55,7 +55,7 @@ mod wakeup;
 pub use checks::{Checks, Invariant, Violation};
 pub use counters::{LatencySummary, Thread};
 pub use event::{Action, Change};
-pub use exec::CHANNEL_LINES;
+pub use exec::{CHANNEL_LINES, remote_socket_ns};
 pub use group::GroupUse;
 pub use intervals::Interval;
 pub use sim::{Outcome, Settings, SimError, Simulation};

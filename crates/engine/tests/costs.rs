@@ -4,7 +4,7 @@ mod support;
 
 use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
-use coreward_workload::{Op, Scale};
+use coreward_workload::{ChannelKind, Op, Scale};
 use support::{
     MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, uneven, workload,
 };
@@ -79,6 +79,11 @@ fn cases() -> Vec<Case> {
     use Metric as M;
     let pipes = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --pipe"));
     let sockets = || Setup::free("1c", hackbench("-g 1 -f 3 -l 50 -T --sockets"));
+    let far_sockets = || {
+        let mut setup = Setup::free("2c", ping_pong(50, 10_000)).cost("socket_op_ns", 1000);
+        setup.workload.channels.iter_mut().for_each(|channel| channel.kind = ChannelKind::UnixStream);
+        setup
+    };
     let mutexes = || {
         let inside = [Op::Lock { mutex: 0 }, run(MS), Op::Unlock { mutex: 0 }];
         let main = [&[spawn(1)], &inside[..], &[Op::WaitChildren]].concat();
@@ -145,6 +150,7 @@ fn cases() -> Vec<Case> {
         case("pipe_mtime_ns", pipes().profile("linux-6.12"), M::runtime_s, Up, 0, 1000),
         case("pipe_atime_ns", pipes().profile("linux-6.12"), M::runtime_s, Up, 0, 1000),
         case("socket_read_ns", sockets(), M::runtime_s, Up, 0, 1000),
+        case("socket_remote_pct", far_sockets(), M::transfer_time_s, Up, 0, 1000),
         case("socket_send_ns", sockets(), M::runtime_s, Up, 0, 1000),
         case("wait_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("lookahead_ns", messages("2c").cost("transfer_llc_ns", 100), M::transfer_time_s, Down, 0, 1000),

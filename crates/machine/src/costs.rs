@@ -231,6 +231,10 @@ costs! {
     /// that when it is woken (prepare_to_wait(), finish_wait()).
     wait_ns = 100 (50..=250) in 0..=1_000_000,
         "measured: the CPU time that the kernel accounts to readers that block and to their wakers: 60 % of what a block takes beside the switch are the reader's, on Granite Rapids with Linux 6.18 as in an emulated guest with 6.1 (docs/results/cfs.md)";
+    /// What a message on a socket costs that another CPU has had last, in percent of: 4 lines to read and 1 to write, and 30 % of
+    /// `socket_op_ns` for either.
+    socket_remote_pct = 100 (50..=150) in 0..=10_000,
+        "measured: turns of two CPUs less turns of one, Linux 6.18 guests: about 110 % on Granite Rapids and Zen 4, 14 to 38 on Zen 5 (docs/results/pinned.md)";
 }
 
 impl CostField {

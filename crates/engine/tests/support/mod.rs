@@ -166,7 +166,7 @@ impl Setup {
         for field in Costs::FIELDS {
             setup = setup.cost(field.name, field.min);
         }
-        setup = setup.cost("all_core_freq_pct", 100);
+        setup = setup.cost("all_core_freq_pct", 100).cost("socket_remote_pct", 100);
         setup.machine.idle_states.clear();
         setup.workload.footprint = Footprint { private_bytes: 0, shared_bytes: 0 };
         setup
