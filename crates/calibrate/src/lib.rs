@@ -389,11 +389,8 @@ impl Calibration {
             self.cost("pipe_atime_ns", times.read, "100 reads of a FIFO, less those of a pipe");
         }
         let shared = kernel::pipe_of_threads(small).map_err(refused("pipes"))?;
-        self.cost(
-            "shared_file_ns",
-            shared.mean().without(short.mean()),
-            "pipe messages beside an idle thread, less those without",
-        );
+        let shared_file = shared.mean().without(short.mean());
+        self.cost("shared_file_ns", shared_file, "pipe messages beside an idle thread, less those without");
         let sent = kernel::socket(small).map_err(refused("sockets"))?;
         self.cost(
             "socket_op_ns",
@@ -414,7 +411,15 @@ impl Calibration {
         self.cost("tcp_send_ns", tcp.without(unix), "a byte over loopback TCP, less one over a local socket");
         self.cost("udp_send_ns", udp.without(unix), "a byte over loopback UDP, less one over a local socket");
         let (write, read) = (warm(short.write), warm(short.read));
-        Ok(Calls { syscall, write, read, pick, message: shared.mean(), socket: warm(sent.shorter()) })
+        Ok(Calls {
+            syscall,
+            write,
+            read,
+            pick,
+            message: shared.mean(),
+            socket: warm(sent.shorter()),
+            shared_file,
+        })
     }
 
     fn local(&mut self, cpu: usize, calls: &Calls, preempts_lazily: bool) -> Result<Local, CalibrateError> {
@@ -425,11 +430,12 @@ impl Calibration {
             switch,
             "two threads that yield to each other, less yields without a switch",
         );
-        let refill = local::tlb_refill(cpu).map_err(refused("processes that take turns"))?;
+        let refill =
+            local::tlb_refill(cpu, calls.shared_file).map_err(refused("processes that take turns"))?;
         self.cost(
             "tlb_refill_ns",
             refill,
-            "switches among 16 processes that yield to each other, less those among 16 threads",
+            "messages that 16 processes pass around, less those of 16 threads without shared_file_ns",
         );
         let woken = local::wakeups(cpu).map_err(refused("wakeups"))?;
         // a turn of a reader is one system call, two looks into the pipe, a switch, and what it takes to block
@@ -654,6 +660,8 @@ struct Calls {
     message: Sample,
     /// `socket_op_ns`.
     socket: Sample,
+    /// `shared_file_ns`.
+    shared_file: Sample,
 }
 
 /// What a wakeup takes without another CPU.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use crate::MESSAGE_BYTES;
 use crate::sample::Sample;
 use crate::thread::{Class, elapsed_ns, pin, set_class, switches, thread_cpu_ns};
 
@@ -46,56 +47,92 @@ pub(crate) fn context_switch(cpu: usize, yield_alone: Sample) -> io::Result<Samp
 
 /// Tasks that take turns on a CPU: many more than the address spaces that it tells apart.
 const SPACES: usize = 16;
-/// Turns of each of them in a batch.
-const TURNS: usize = 50;
+/// Rounds of a batch.
+const ROUNDS: usize = 5;
 
-/// What a switch takes longer if the CPU holds no translations of the next task's address space any more: of
-/// [`SPACES`] processes that yield to each other, against as many threads.
-pub(crate) fn tlb_refill(cpu: usize) -> io::Result<Sample> {
+/// What a switch takes longer if the CPU holds no translations of the next task's address space any more: of [`SPACES`]
+/// processes that pass a message around through pipes, as hackbench's do, against as many threads, which have to count
+/// references to their files (`shared_file` for each call). Tasks that only yield touch half as much memory.
+pub(crate) fn tlb_refill(cpu: usize, shared_file: Sample) -> io::Result<Sample> {
     pin(&[cpu])?;
-    let threads = {
-        let done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for _ in 1..SPACES {
-                scope.spawn(|| {
-                    while !done.load(Ordering::Relaxed) {
-                        rustix::thread::sched_yield();
-                    }
-                });
-            }
-            let turns = turns();
-            done.store(true, Ordering::Relaxed);
-            turns
-        })
-    };
-    let children = (1..SPACES).map(|_| child_that_yields()).collect::<Vec<_>>();
-    let processes = turns();
+    let ring = Ring::new()?;
+    let threads = thread::scope(|scope| {
+        for task in 1..SPACES {
+            let ring = &ring;
+            scope.spawn(move || ring.pass_on(task));
+        }
+        ring.hops()
+    });
+    let children = (1..SPACES).map(|task| ring.child(task)).collect::<Vec<_>>();
+    let all = children.iter().all(Result::is_ok);
+    let processes = all.then(|| ring.hops());
     for child in children.iter().flatten() {
-        kill_process(*child, Signal::KILL)?;
+        if !all {
+            kill_process(*child, Signal::KILL)?;
+        }
         waitpid(Some(*child), WaitOptions::empty())?;
     }
     children.into_iter().collect::<io::Result<Vec<_>>>()?;
-    Ok(processes.without(threads))
+    let processes = processes.expect("all children are there");
+    Ok(processes.and(shared_file.map(2.0)).without(threads))
 }
 
-/// A turn of one of [`SPACES`] tasks that yield to each other, of which the caller is one.
-fn turns() -> Sample {
-    Sample::repeat(BATCHES, || {
-        elapsed_ns(|| (0..TURNS).for_each(|_| rustix::thread::sched_yield())) / (TURNS * SPACES) as f64
-    })
-}
+/// Pipes through which tasks pass a message around; each reads from its own, and writes to that of the next one.
+struct Ring(Vec<(OwnedFd, OwnedFd)>);
 
-/// A child that yields until it is killed, or until this process ends.
-fn child_that_yields() -> io::Result<Pid> {
-    // SAFETY: the child only calls prctl() and sched_yield(), which it may whatever other threads held
-    match unsafe { libc::fork() } {
-        0 => {
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            loop {
-                rustix::thread::sched_yield();
-            }
+/// Begins the last message.
+const LAST: u8 = 1;
+
+impl Ring {
+    fn new() -> io::Result<Ring> {
+        Ok(Ring((0..SPACES).map(|_| rustix::pipe::pipe()).collect::<Result<Vec<_>, _>>()?))
+    }
+
+    fn send(&self, from: usize, message: &[u8]) {
+        let (_, writer) = &self.0[(from + 1) % SPACES];
+        assert_eq!(rustix::io::write(writer, message), Ok(message.len()), "a pipe has room for it");
+    }
+
+    fn receive(&self, task: usize, message: &mut [u8]) {
+        let (reader, _) = &self.0[task];
+        assert_eq!(rustix::io::read(reader, &mut *message), Ok(message.len()), "it is written at once");
+    }
+
+    /// What a task does, until the last message has passed.
+    fn pass_on(&self, task: usize) {
+        let mut message = [0; MESSAGE_BYTES];
+        while message[0] != LAST {
+            self.receive(task, &mut message);
+            self.send(task, &message);
         }
-        child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error),
+    }
+
+    /// What the message takes from one task to the next; the caller is the first one. The others end.
+    fn hops(&self) -> Sample {
+        let mut message = [0; MESSAGE_BYTES];
+        let mut round = |first| {
+            message[0] = first;
+            self.send(0, &message);
+            self.receive(0, &mut message);
+        };
+        let sample = Sample::repeat(BATCHES, || {
+            elapsed_ns(|| (0..ROUNDS).for_each(|_| round(0))) / (ROUNDS * SPACES) as f64
+        });
+        round(LAST);
+        sample
+    }
+
+    /// A child that passes messages on, at most until this process ends.
+    fn child(&self, task: usize) -> io::Result<Pid> {
+        // SAFETY: the child only calls prctl(), read(), write() and _exit(), which it may whatever other threads held
+        match unsafe { libc::fork() } {
+            0 => unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                self.pass_on(task);
+                libc::_exit(0)
+            },
+            child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error),
+        }
     }
 }
 
