@@ -363,7 +363,7 @@ impl Simulation<'_> {
         if read && c.closed && c.is_empty() {
             return self.leave_loop(id as usize);
         }
-        // a message, or room, that came in the meantime is found by the next look
+        // a message, or room, that came in the meantime is for another attempt, which has its full price
         if t.only_looks && c.is_ready(read) {
             t.in_syscall = true;
             return true;
