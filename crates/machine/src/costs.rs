@@ -97,8 +97,8 @@ costs! {
         "assumption: 1.07 us for a thread switch on a pipe (11th-generation Core, Linux 6.6, ddumbying.vercel.app/experiments/ctx-switch-overhead), less two system calls";
     /// What a switch takes longer to a process of which the CPU holds no translations any more, in ns: an x86 CPU tells
     /// six address spaces apart. 0 where none is ever dropped.
-    tlb_refill_ns = 170 (80..=400) in 0..=1_000_000,
-        "assumption: half of the 340 ns by which 16 processes that yield to each other on a CPU take longer than 16 threads, and 5 do not (Zen 4 guest, Linux 6.18): a guest's translations are walked in two dimensions";
+    tlb_refill_ns = 350 (170..=700) in 0..=1_000_000,
+        "assumption: half of the 620 to 780 ns by which 16 processes that pass messages round on a CPU take longer for each than 16 threads (Zen 5 guest, Linux 6.18): a guest's translations are walked in two dimensions; by processes that only yield, 300 to 480 ns were measured in guests on Zen 4, Zen 5 and Granite Rapids";
     /// One pass through the scheduler (`__schedule`): locks, clock and the choice of the next task, in ns.
     pick_next_ns = 160 (100..=250) in 0..=1_000_000,
         "measured: median of sched_yield() alone on its CPU less getppid(), 2000 each in a row, Linux 6.18 guest on Sapphire Rapids: 148 to 181 ns";
