@@ -67,6 +67,10 @@ pub(crate) struct Cpu {
     pub(crate) tg_load_avg_contrib: u64,
     pub(crate) tg_updated_at: u64,
     pub(crate) idle_state: usize,
+    /// It was asked to run something by its flag alone, without an interrupt.
+    pub(crate) flagged: bool,
+    /// When it is in its idle state: until then it still stops its tick, and no interrupt gets through.
+    pub(crate) asleep_at: u64,
     /// When it last ran a task; it may have woken to balance since.
     pub(crate) idle_since: u64,
     /// Other hardware threads of its core.
@@ -104,6 +108,8 @@ impl Cpu {
             tg_load_avg_contrib: 0,
             tg_updated_at: 0,
             idle_state: 0,
+            flagged: false,
+            asleep_at: START_NS,
             idle_since: START_NS,
             siblings,
             active_siblings: 0,

@@ -10,23 +10,19 @@ use coreward_metrics::Part;
 use coreward_policy::Feature;
 use coreward_policy::layout::NO_IDLE_STATE;
 
-/// What ends the idleness of a CPU.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum IdleEnd {
-    /// Another CPU: by an interrupt or, if the idle one polls, by writing to its flag.
-    Waker,
-    Timer,
-}
-
 impl Simulation<'_> {
     /// The switch to idle is complete; by now there may be work after all.
     pub(crate) fn enter_idle(&mut self, cpu: usize) {
-        if !self.cpus[cpu].wakelist.is_empty() || !self.cpus[cpu].fair.is_empty() {
+        let c = &self.cpus[cpu];
+        // tasks that are queued for it go unnoticed until the interrupt has come that tells of them
+        if (!c.wakelist.is_empty() && c.ipi_at == NEVER) || !c.fair.is_empty() {
             self.sched_ttwu_pending(cpu);
             return self.schedule(cpu);
         }
         self.enter_idle_state(cpu);
+        let entry_ns = if self.stops_tick(cpu) { self.kernel_jittered(self.costs.timer_arm_ns) } else { 0 };
         let c = &mut self.cpus[cpu];
+        c.asleep_at = self.now + entry_ns;
         c.activity = Activity::Idle;
         c.need_resched = false;
         c.tick_at = NEVER;
@@ -54,20 +50,31 @@ impl Simulation<'_> {
         self.cpus[cpu].idle_state = state;
     }
 
+    /// Does a CPU that goes idle stop its tick, for which it sets its timer anew? The governors menu and teo leave it if they
+    /// expect less than a tick; haltpoll, with which a guest gets deeper asleep only as its host decides, never does.
+    fn stops_tick(&self, cpu: usize) -> bool {
+        self.sys.cpu[cpu].avg_idle >= self.tick_ns || self.idle_states.iter().any(|state| state.promoted)
+    }
+
+    /// Does `cpu` see at `at` if its flag is written? An idle CPU does until it sleeps, and in a state that polls.
+    pub(crate) fn polls(&self, cpu: usize, at: u64) -> bool {
+        let c = &self.cpus[cpu];
+        let in_polling_state = || self.idle_states.get(c.idle_state).is_none_or(|s| s.polling);
+        c.activity == Activity::Idle && (at < c.asleep_at || in_polling_state())
+    }
+
     /// An interrupt (or, if it polls, a write to its flag) reaches `cpu`.
     pub(crate) fn interrupted(&mut self, cpu: usize) {
+        let flagged = std::mem::take(&mut self.cpus[cpu].flagged);
+        self.charge_work(cpu, Part::Interrupt, if flagged { 0 } else { self.costs.ipi_handle_ns });
         match self.cpus[cpu].activity {
-            Activity::Idle => self.begin_idle_exit(cpu, IdleEnd::Waker),
+            Activity::Idle => self.begin_idle_exit(cpu),
             Activity::Task => {
-                self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
                 self.sched_ttwu_pending(cpu);
                 self.after_interrupt(cpu);
             }
             // it will handle this when the switch is complete
-            Activity::GoingIdle | Activity::Waking => {
-                self.charge_work(cpu, Part::Interrupt, self.costs.ipi_handle_ns);
-                self.extend_segment(cpu);
-            }
+            Activity::GoingIdle | Activity::Waking => self.extend_segment(cpu),
         }
     }
 
@@ -79,16 +86,14 @@ impl Simulation<'_> {
         c.idle_state += further.take_while(|s| s.promoted && s.residency_ns <= idle_ns).count();
     }
 
-    pub(crate) fn begin_idle_exit(&mut self, cpu: usize, end: IdleEnd) {
+    /// An interrupt that has been charged, or a write to its flag, ends the idleness of `cpu`.
+    pub(crate) fn begin_idle_exit(&mut self, cpu: usize) {
         self.promote_idle_state(cpu);
-        let interrupt_ns = match end {
-            IdleEnd::Timer => self.costs.timer_ns,
-            IdleEnd::Waker if self.polls(cpu) => 0,
-            IdleEnd::Waker => self.costs.ipi_handle_ns,
-        };
-        self.charge_work(cpu, Part::Interrupt, interrupt_ns);
         let exit_ns = self.idle_states.get(self.cpus[cpu].idle_state).map_or(0, |s| s.exit_ns);
-        let stall = self.kernel_jittered(exit_ns - self.idle_return_ns(cpu));
+        let stall = match self.cpus[cpu].asleep_at.saturating_sub(self.now) {
+            0 => self.kernel_jittered(exit_ns - self.idle_return_ns(cpu)),
+            entry_left => entry_left,
+        };
         let c = &mut self.cpus[cpu];
         c.bill.idle(self.now, &mut self.counters.spent);
         c.bill.stall(Part::IdleExit, stall);
@@ -137,8 +142,86 @@ impl Simulation<'_> {
     pub(crate) fn after_interrupt(&mut self, cpu: usize) {
         match self.cpus[cpu].activity {
             Activity::Task if self.cpus[cpu].need_resched && self.is_preemptible(cpu) => self.preempt(cpu),
-            Activity::Idle => self.begin_idle_exit(cpu, IdleEnd::Waker),
+            Activity::Idle => self.begin_idle_exit(cpu),
             _ => self.extend_segment(cpu),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoTrace, Settings};
+    use coreward_machine::{DomainOptions, Machine, Topology};
+    use coreward_policy::{Changes, PolicySettings, Profile};
+    use coreward_workload::{Scale, parse};
+
+    /// Two CPUs in a guest: the idle state does not poll, and `timer_arm_ns` is 6000. The one on which nothing runs yet goes
+    /// idle.
+    fn go_idle(then: impl Fn(&mut Simulation<'_>, usize)) {
+        let mut machine = Machine::load("2c").unwrap();
+        let state = |name: &str, promoted| IdleState {
+            name: name.into(),
+            exit_ns: 9_000,
+            residency_ns: 0,
+            polling: false,
+            promoted,
+            source: String::new(),
+        };
+        machine.idle_states = vec![state("hlt", false), state("descheduled", true)];
+        machine.costs.timer_arm_ns = 6_000;
+        machine.costs.kernel_jitter_pct = 0;
+        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
+        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
+        let settings = Settings {
+            policy: Changes::default().apply(&PolicySettings::new(Profile::DEFAULT)),
+            seed: 1,
+            task_group_depth: 0,
+            limit_ns: u64::MAX,
+        };
+        let mut trace = NoTrace;
+        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
+        let cpu = (0..2).find(|cpu| !sim.cpus[*cpu].need_resched).unwrap();
+        sim.now += 100_000;
+        sim.begin_idle_exit(cpu);
+        sim.cpus[cpu].activity = Activity::GoingIdle;
+        then(&mut sim, cpu);
+    }
+
+    #[test]
+    fn a_queued_task_is_found_when_its_interrupt_has_come() {
+        for (in_flight, found) in [(true, false), (false, true)] {
+            go_idle(|sim, cpu| {
+                let task = sim.new_task(0, 0, true, None, cpu);
+                sim.tasks[task as usize].state = crate::task::State::Waking;
+                sim.cpus[cpu].wakelist.push(task);
+                sim.cpus[cpu].ipi_at = if in_flight { sim.now + 500 } else { NEVER };
+                sim.enter_idle(cpu);
+                assert_eq!(sim.cpus[cpu].curr == Some(task), found, "in flight: {in_flight}");
+                assert_eq!(sim.cpus[cpu].activity == Activity::Idle, !found);
+            });
+        }
+    }
+
+    #[test]
+    fn a_cpu_looks_at_its_flag_until_it_sleeps() {
+        go_idle(|sim, cpu| {
+            sim.enter_idle(cpu);
+            assert!(sim.polls(cpu, sim.now + 5_999));
+            assert!(!sim.polls(cpu, sim.now + 6_000));
+        });
+    }
+
+    #[test]
+    fn who_is_wanted_on_the_way_to_sleep_comes_back_at_its_end() {
+        // the rest of the way, or the way out of the state without the way out of the idle loop
+        for (after, stall) in [(1_000, 5_000), (6_000, 8_000)] {
+            go_idle(|sim, cpu| {
+                sim.enter_idle(cpu);
+                sim.now += after;
+                sim.begin_idle_exit(cpu);
+                assert_eq!(sim.cpus[cpu].segment.end() - sim.now, stall, "after {after} ns");
+            });
         }
     }
 }

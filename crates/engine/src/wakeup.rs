@@ -4,7 +4,6 @@ use crate::affinity::contains;
 use crate::contention::Moment;
 use crate::cpu::Activity;
 use crate::fair::Enqueue;
-use crate::idle::IdleEnd;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
 use crate::task::State;
@@ -223,21 +222,17 @@ impl Simulation<'_> {
     /// Interrupts `target`; an idle CPU that polls only needs its flag written.
     pub(crate) fn send_ipi(&mut self, target: usize, cpu: usize) {
         let sent = self.local_now(cpu);
-        let flight = if self.polls(target) {
+        let polls = self.polls(target, sent);
+        let flight = if polls {
             self.distances.transfer(cpu, target)
         } else {
             self.charge_work(cpu, Part::Wakeup, self.costs.ipi_send_ns);
             self.kernel_jittered(self.costs.ipi_deliver_ns)
         };
-        let at = sent + flight;
         let c = &mut self.cpus[target];
-        c.ipi_at = c.ipi_at.min(at);
+        c.flagged |= polls;
+        c.ipi_at = c.ipi_at.min(sent + flight);
         self.reprogram(target);
-    }
-
-    pub(crate) fn polls(&self, cpu: usize) -> bool {
-        let c = &self.cpus[cpu];
-        c.activity == Activity::Idle && self.idle_states.get(c.idle_state).is_none_or(|s| s.polling)
     }
 
     /// Puts a woken task on `target`'s queue and checks if it should run there at once.
@@ -393,7 +388,8 @@ impl Simulation<'_> {
         match self.cpus[cpu].activity {
             Activity::Idle => {
                 self.cpus[cpu].expired.push(task);
-                self.begin_idle_exit(cpu, IdleEnd::Timer);
+                self.charge_work(cpu, Part::Interrupt, self.costs.timer_ns);
+                self.begin_idle_exit(cpu);
             }
             Activity::Waking => self.cpus[cpu].expired.push(task),
             Activity::Task | Activity::GoingIdle => {
