@@ -48,7 +48,8 @@ fn an_output_whose_reader_leaves_is_a_failure() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut reader = Command::new("head");
     let reader = reader.args(["-c", "1"]).arg(&fifo).stdout(Stdio::null()).spawn().unwrap();
-    let args = ["run", "hackbench -g 2 -f 4 -l 200 --pipe", "--machine", "64c", "--ftrace"];
+    // more than fits into a pipe
+    let args = ["run", "hackbench -g 4 -f 10 -l 200 --pipe", "--machine", "8c", "--ftrace"];
     let output = coreward(&args).arg(&fifo).output().unwrap();
     reader.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
