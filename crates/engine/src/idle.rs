@@ -151,10 +151,9 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NoTrace, Settings};
-    use coreward_machine::{DomainOptions, Machine, Topology};
-    use coreward_policy::{Changes, PolicySettings, Profile};
-    use coreward_workload::{Scale, parse};
+    use crate::testing::{begun, one_message, settings};
+    use coreward_machine::Machine;
+    use coreward_policy::Changes;
 
     /// Two CPUs in a guest: the idle state does not poll, and `timer_arm_ns` is 6000. The one on which nothing runs yet goes
     /// idle.
@@ -171,21 +170,13 @@ mod tests {
         machine.idle_states = vec![state("hlt", false), state("descheduled", true)];
         machine.costs.timer_arm_ns = 6_000;
         machine.costs.kernel_jitter_pct = 0;
-        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
-        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
-        let settings = Settings {
-            policy: Changes::default().apply(&PolicySettings::new(Profile::DEFAULT)),
-            seed: 1,
-            task_group_depth: 0,
-            limit_ns: u64::MAX,
-        };
-        let mut trace = NoTrace;
-        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
-        let cpu = (0..2).find(|cpu| !sim.cpus[*cpu].need_resched).unwrap();
-        sim.now += 100_000;
-        sim.begin_idle_exit(cpu);
-        sim.cpus[cpu].activity = Activity::GoingIdle;
-        then(&mut sim, cpu);
+        begun(&machine, &one_message(), &settings(&Changes::default(), 0), |sim| {
+            let cpu = (0..2).find(|cpu| !sim.cpus[*cpu].need_resched).unwrap();
+            sim.now += 100_000;
+            sim.begin_idle_exit(cpu);
+            sim.cpus[cpu].activity = Activity::GoingIdle;
+            then(sim, cpu);
+        });
     }
 
     #[test]

@@ -47,6 +47,8 @@ mod skip;
 mod stuck;
 mod sync;
 mod task;
+#[cfg(test)]
+mod testing;
 mod tick;
 mod timeline;
 mod trace;

@@ -108,33 +108,23 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NoTrace, Settings};
-    use coreward_machine::{DomainOptions, Machine, Topology};
-    use coreward_policy::{Changes, PolicySettings, Profile};
-    use coreward_workload::{Scale, parse};
+    use crate::testing::{begun, one_message, settings};
+    use coreward_machine::Machine;
+    use coreward_policy::Changes;
 
     /// What the group knows of CPU 0's load, which it was given as `contrib` when it was last updated
     /// and has become `load` `after` ns later, once the CPU has wanted to give it anew.
     fn contrib_after(ratelimit: bool, contrib: u64, load: u64, after: u64) -> u64 {
-        let machine = Machine::load("2c").unwrap();
-        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
-        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
         let mut changes = Changes::default();
         changes.switch_feature(Feature::TG_LOAD_AVG_RATELIMIT, ratelimit);
-        let settings = Settings {
-            policy: changes.apply(&PolicySettings::new(Profile::DEFAULT)),
-            seed: 1,
-            task_group_depth: 1,
-            limit_ns: u64::MAX,
-        };
-        let mut trace = NoTrace;
-        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
-        sim.cpus[0].tg_load_avg_contrib = contrib;
-        sim.cpus[0].tg_updated_at = sim.now;
-        sim.sys.cpu[0].avg.load_avg = load;
-        sim.now += after;
-        sim.update_tg_load_avg(0, 0);
-        sim.cpus[0].tg_load_avg_contrib
+        begun(&Machine::load("2c").unwrap(), &one_message(), &settings(&changes, 1), |sim| {
+            sim.cpus[0].tg_load_avg_contrib = contrib;
+            sim.cpus[0].tg_updated_at = sim.now;
+            sim.sys.cpu[0].avg.load_avg = load;
+            sim.now += after;
+            sim.update_tg_load_avg(0, 0);
+            sim.cpus[0].tg_load_avg_contrib
+        })
     }
 
     #[test]
@@ -154,23 +144,14 @@ mod tests {
 
     /// How far the clock of CPU 0's queue is ahead once CPU 1, after `spent` ns of kernel work, has updated it.
     fn ahead_by_another(spent: u64) -> u64 {
-        let machine = Machine::load("2c").unwrap();
-        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
-        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
-        let settings = Settings {
-            policy: PolicySettings::new(Profile::DEFAULT),
-            seed: 1,
-            task_group_depth: 0,
-            limit_ns: u64::MAX,
-        };
-        let mut trace = NoTrace;
-        let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
-        sim.cpus[1].pending = Default::default();
-        sim.charge_stall(1, Part::Wakeup, spent);
-        sim.update_curr(0, 1);
-        // CPU 0's own time has not come that far: its clock does not go back
-        sim.update_curr(0, 0);
-        sim.cpus[0].clock - sim.local_now(0)
+        begun(&Machine::load("2c").unwrap(), &one_message(), &settings(&Changes::default(), 0), |sim| {
+            sim.cpus[1].pending = Default::default();
+            sim.charge_stall(1, Part::Wakeup, spent);
+            sim.update_curr(0, 1);
+            // CPU 0's own time has not come that far: its clock does not go back
+            sim.update_curr(0, 0);
+            sim.cpus[0].clock - sim.local_now(0)
+        })
     }
 
     #[test]

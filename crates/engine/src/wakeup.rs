@@ -412,34 +412,25 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NoTrace, Settings};
-    use coreward_machine::{DomainOptions, Machine, Topology};
-    use coreward_policy::{Changes, PolicySettings, Profile};
-    use coreward_workload::{Scale, parse};
+    use crate::testing::{begun, one_message, settings};
+    use coreward_machine::Machine;
+    use coreward_policy::Changes;
 
     #[test]
     fn a_lazy_request_interrupts_nobody_but_an_idle_cpu() {
         let machine = Machine::load("2c").unwrap();
-        let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
-        let workload = parse("hackbench -g 1 -f 1 -l 1", Scale::FULL).unwrap();
         let interrupts = |lazy: bool, idle: bool| {
             let mut changes = Changes::default();
             changes.switch_feature(Feature::PREEMPT_LAZY, lazy);
-            let settings = Settings {
-                policy: changes.apply(&PolicySettings::new(Profile::DEFAULT)),
-                seed: 1,
-                task_group_depth: 0,
-                limit_ns: u64::MAX,
-            };
-            let mut trace = NoTrace;
-            let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
-            // not the CPU on which the workload begins
-            let cpu = (0..2).find(|cpu| !sim.cpus[*cpu].need_resched).unwrap();
-            let task = sim.new_task(0, 0, true, None, cpu);
-            sim.cpus[cpu].curr = Some(task).filter(|_| !idle);
-            sim.resched_curr(cpu, 1 - cpu);
-            assert!(sim.cpus[cpu].need_resched);
-            sim.cpus[cpu].ipi_at != NEVER
+            begun(&machine, &one_message(), &settings(&changes, 0), |sim| {
+                // not the CPU on which the workload begins
+                let cpu = (0..2).find(|cpu| !sim.cpus[*cpu].need_resched).unwrap();
+                let task = sim.new_task(0, 0, true, None, cpu);
+                sim.cpus[cpu].curr = Some(task).filter(|_| !idle);
+                sim.resched_curr(cpu, 1 - cpu);
+                assert!(sim.cpus[cpu].need_resched);
+                sim.cpus[cpu].ipi_at != NEVER
+            })
         };
         assert!(interrupts(false, false));
         assert!(!interrupts(true, false));

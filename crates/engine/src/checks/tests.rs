@@ -1,10 +1,11 @@
 //! Each invariant has a run that breaks it, and one that does not.
 
 use super::*;
-use crate::{NoTrace, Settings};
-use coreward_machine::{DomainOptions, Machine, Topology};
+use crate::Settings;
+use crate::testing::{begun, settings};
+use coreward_machine::Machine;
 use coreward_policy::layout::SD_BALANCE_NEWIDLE;
-use coreward_policy::{PolicySettings, Profile, feature_words};
+use coreward_policy::{Changes, PolicySettings, Profile, feature_words};
 use coreward_workload::{Scale, rt_app};
 
 const BIG_LITTLE: &str = "[[llc]]\ncpus = \"0-1\"\n[capacity]\n\"0\" = 300\n";
@@ -43,18 +44,9 @@ fn with_simulation<R>(machine: &str, workload: &str, then: impl FnOnce(&mut Simu
     } else {
         Machine::load(machine).unwrap()
     };
-    let topology = Topology::build(&machine, &DomainOptions::default()).unwrap();
     let workload = rt_app::from_text("test.json", workload, Scale::FULL).unwrap();
-    let settings = Settings {
-        policy: PolicySettings::new(Profile::DEFAULT),
-        // the first task does not begin on CPU 0
-        seed: 2,
-        task_group_depth: 0,
-        limit_ns: u64::MAX >> 12,
-    };
-    let mut trace = NoTrace;
-    let mut sim = Simulation::new(&machine, &topology, &workload, &settings, &mut trace).unwrap();
-    then(&mut sim)
+    // with this seed, the first task does not begin on CPU 0
+    begun(&machine, &workload, &Settings { seed: 2, ..settings(&Changes::default(), 0) }, then)
 }
 
 fn broken(checks: &Checks) -> Vec<Invariant> {
