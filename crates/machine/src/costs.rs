@@ -208,8 +208,8 @@ costs! {
     /// kernel's load tracking takes for full speed. The costs are those at this frequency.
     all_core_freq_pct = 100 (100..=100) in 10..=100,
         "arch/x86/kernel/cpu/aperfmperf.c: on AMD, full speed is the middle between the base and the highest frequency, which all cores together reach; guests do not see the frequency";
-    /// Arming a timer that expires before all others of its CPU, as a task does that sleeps for a short time, in ns: it is queued,
-    /// and the clock's hardware is set.
+    /// Arming a timer that expires before all others of its CPU, as a task does that sleeps for a short time, or an idle CPU that
+    /// stops its tick, in ns: it is queued, and the clock's hardware is set.
     timer_arm_ns = 200 (100..=500) in 0..=1_000_000,
         "assumption: a locked queue, and a write to a register; in a guest, where the host sees that write, 7.7 us (Granite Rapids, Linux 6.18)";
     /// The interrupt of a timer, in ns, with the arming of the next one; the tick has its own cost.
