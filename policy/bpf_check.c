@@ -30,7 +30,8 @@ int cpu_idles(void *ctx)
 	(void)ctx;
 	set_next_task_idle(&sys, wakeup.this_cpu, wakeup.now);
 	put_prev_task_idle(&sys, wakeup.this_cpu, wakeup.now);
-	return update_blocked_averages(&sys, wakeup.this_cpu, wakeup.now);
+	update_blocked_averages(&sys, wakeup.this_cpu, wakeup.now);
+	return 0;
 }
 
 SEC("syscall")

@@ -2,9 +2,9 @@
 /* The entry points of native.h. */
 #include "native.h"
 
-bool cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now)
+void cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now)
 {
-	return update_blocked_averages(sys, cpu, now);
+	update_blocked_averages(sys, cpu, now);
 }
 
 void cw_track_init_task(struct cw_task *p, s32 cpu)
@@ -17,19 +17,19 @@ void cw_track_fork(struct cw_task *p, const struct cw_task *parent)
 	track_fork(p, parent);
 }
 
-bool cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+void cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	return track_enqueue_task(sys, p, cpu, now);
+	track_enqueue_task(sys, p, cpu, now);
 }
 
-bool cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+void cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	return track_set_next_task(sys, p, cpu, now);
+	track_set_next_task(sys, p, cpu, now);
 }
 
-bool cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+void cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	return track_task_tick(sys, p, cpu, now);
+	track_task_tick(sys, p, cpu, now);
 }
 
 void cw_track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
@@ -37,9 +37,9 @@ void cw_track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 
 	track_put_prev_task(sys, p, cpu, now);
 }
 
-bool cw_track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running)
+void cw_track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running)
 {
-	return track_dequeue_task(sys, p, now, running);
+	track_dequeue_task(sys, p, now, running);
 }
 
 void cw_track_sleep(const struct cw_sys *sys, struct cw_task *p, u64 now)
@@ -70,6 +70,11 @@ void cw_track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32 cpu)
 void cw_track_remove_task(struct cw_sys *sys, struct cw_task *p)
 {
 	track_remove_task(sys, p);
+}
+
+void cw_clear_tg_offline_cfs_rqs(struct cw_sys *sys, s32 cpu)
+{
+	clear_tg_offline_cfs_rqs(sys, cpu);
 }
 
 void cw_set_next_task_idle(struct cw_sys *sys, s32 cpu, u64 now)

@@ -13,20 +13,21 @@
 #include "track/upkeep.h"
 #include "wakeup/wakeup.h"
 
-bool cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now);
+void cw_update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now);
 void cw_track_init_task(struct cw_task *p, s32 cpu);
 void cw_track_fork(struct cw_task *p, const struct cw_task *parent);
-bool cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
-bool cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
-bool cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+void cw_track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+void cw_track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
+void cw_track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
 void cw_track_put_prev_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now);
-bool cw_track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running);
+void cw_track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running);
 void cw_track_sleep(const struct cw_sys *sys, struct cw_task *p, u64 now);
 void cw_track_delay_dequeue(struct cw_sys *sys, struct cw_task *p, u64 now);
 void cw_track_requeue_delayed(struct cw_sys *sys, struct cw_task *p, u64 now);
 void cw_track_detach_task(struct cw_sys *sys, struct cw_task *p);
 void cw_track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32 cpu);
 void cw_track_remove_task(struct cw_sys *sys, struct cw_task *p);
+void cw_clear_tg_offline_cfs_rqs(struct cw_sys *sys, s32 cpu);
 void cw_set_next_task_idle(struct cw_sys *sys, s32 cpu, u64 now);
 void cw_note_sync_wakeup(struct cw_task *p, u64 now);
 void cw_process_init(const struct cw_sys *sys, struct cw_process *process, u64 now);

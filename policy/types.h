@@ -35,6 +35,8 @@ typedef _Bool bool;
 #define CW_MAX_GROUPS 8192
 /* SCHED_CACHE counts the tasks that prefer each LLC, for this many LLCs. */
 #define CW_MAX_PREF_LLCS 128
+/* How deep task groups may lie in each other around the tasks. */
+#define CW_MAX_TG_DEPTH 16
 #define CW_NONE 0xffffu
 /* cw_cpu.exit_latency_us of a CPU that is in no idle state: awake, or without an idle driver */
 #define CW_NO_IDLE_STATE 0xffffffffu
@@ -186,7 +188,7 @@ struct cw_cpu {
 	u64 next_balance; /* the tick at which the first of its domains is due */
 	u32 curr_util; /* of the task `curr` is about, when it was last worked out */
 	u32 freq_capacity; /* arch_scale_freq_capacity, 1..1024 */
-	struct cw_avg avg; /* its fair runqueue's */
+	struct cw_avg avg; /* of the queue that its fair tasks are in */
 	struct cw_removed removed;
 };
 
@@ -199,6 +201,25 @@ struct cw_cfs_rq {
 	u64 last_update_time;
 	u64 load_avg;
 	u64 h_load;
+};
+
+/* A task group's queue on one CPU, and the entity that stands for it in the queue above. */
+struct cw_group_entity {
+	u64 weight; /* the group's share of the CPU */
+	u64 load_avg; /* of the entity: `weight` as far as the queue had tasks */
+	u64 tg_load_avg_contrib; /* what the queue has contributed to the group's load average */
+	u64 last_update_tg_load_avg; /* when it last did, ns */
+};
+
+/* The entities of one CPU; see track/task_group.h. */
+struct cw_tg_cpu {
+	struct cw_avg avg; /* of all of them, load_sum only: for how long there were tasks */
+	s64 prop_runnable_sum; /* by how much tasks that came or left change it */
+	u64 h_load; /* the part of the CPU's load that the innermost group's queue has */
+	u64 last_h_load_update; /* the jiffy in which h_load was computed */
+	u32 written; /* levels whose tg->load_avg the CPU has written; a host that has taken note clears it */
+	u32 pad;
+	struct cw_group_entity level[CW_MAX_TG_DEPTH]; /* from the outermost group inwards */
 };
 
 /* What a queued task is counted for on its queue; see track/account.h. */
@@ -373,6 +394,10 @@ struct cw_sys {
 	struct cw_runtime runtime[CW_MAX_CPUS]; /* CACHE_AWARE: of all processes */
 	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: of queued tasks */
 	u32 nr_pref_llc[CW_MAX_PREF_LLCS][CW_MAX_CPUS]; /* SCHED_CACHE: tasks on each CPU's queue that prefer each LLC */
+	u32 task_group_depth; /* task groups around all tasks, at most CW_MAX_TG_DEPTH; hosts in BPF have none */
+	u32 pad;
+	u64 tg_load_avg[CW_MAX_TG_DEPTH]; /* from the outermost group inwards */
+	struct cw_tg_cpu tg_cpu[CW_MAX_CPUS];
 };
 
 static inline bool sched_feat(const struct cw_sys *sys, enum cw_feature f)
@@ -392,6 +417,16 @@ static inline bool sched_cache_enabled(const struct cw_sys *sys)
 static inline s64 tunable(const struct cw_sys *sys, enum cw_tunable t)
 {
 	return sys->tunable[t];
+}
+
+/* A program in BPF does not carry the code of task groups. */
+static inline u32 task_group_depth(const struct cw_sys *sys)
+{
+#ifdef __bpf__
+	return 0;
+#else
+	return sys->task_group_depth;
+#endif
 }
 
 static inline struct cw_cpu *cpu_rq(struct cw_sys *sys, s32 cpu)

@@ -7,7 +7,7 @@
 #define CW_UTIL_H
 
 #include "mask.h"
-#include "track/pelt.h"
+#include "track/task_group.h"
 #include "types.h"
 
 /* The idle task runs and no task is queued or on its way. */
@@ -88,11 +88,20 @@ static inline u64 task_util_est(const struct cw_task *p)
 }
 
 /* A task's share of its CPU's load: its part of its task group's load there, or its whole load. */
-static inline u64 task_h_load(const struct cw_task *p)
+static inline u64 task_h_load(struct cw_sys *sys, const struct cw_task *p, u64 now)
 {
-	if (!(p->flags & CW_TASK_CFS_RQ))
+	u64 load_avg, h_load;
+
+	if (p->flags & CW_TASK_CFS_RQ) {
+		load_avg = p->cfs_rq.load_avg;
+		h_load = p->cfs_rq.h_load;
+	} else if (task_group_depth(sys)) {
+		load_avg = cpu_rq(sys, p->cpu)->avg.load_avg;
+		h_load = update_cfs_rq_h_load(sys, p->cpu, now);
+	} else {
 		return p->avg.load_avg;
-	return p->avg.load_avg * p->cfs_rq.h_load / pelt_max(p->cfs_rq.load_avg + 1, 1);
+	}
+	return p->avg.load_avg * h_load / pelt_max(load_avg + 1, 1);
 }
 
 static inline u32 uclamp_min(const struct cw_task *p)
@@ -131,9 +140,10 @@ static inline bool task_fits_cpu(struct cw_sys *sys, const struct cw_task *p, s3
 	return util_fits_cpu(sys, task_util_est(p), uclamp_min(p), uclamp_max(p), cpu) > 0;
 }
 
-static inline u64 cpu_load(const struct cw_cpu *rq)
+static inline u64 cpu_load(const struct cw_sys *sys, s32 cpu)
 {
-	return rq->avg.load_avg;
+	cpu &= CW_CPU_MASK;
+	return task_group_depth(sys) ? sys->tg_cpu[cpu].level[0].load_avg : sys->cpu[cpu].avg.load_avg;
 }
 
 static inline u64 cpu_runnable(const struct cw_cpu *rq)

@@ -26,7 +26,7 @@ TESTS = {
     "queue": ("queue",),
     "wakeup": ("wakeup", "forkexec", "cache_aware"),
     "balance": ("balance",),
-    "track": ("pelt", "process", "upkeep"),
+    "track": ("pelt", "process", "task_group", "upkeep"),
 }
 
 

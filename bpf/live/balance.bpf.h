@@ -58,7 +58,8 @@ CW_GLOBAL bool account_move(struct live_task *t CW_NONNULL, s32 src, s32 dst, u6
 	if (t->se.cpu == src)
 		update_entity_lag(&sys, fair_rq(src), &t->se.se);
 	queue_leave(&t->se);
-	return track_enqueue_task(&sys, &t->host.policy, dst, now);
+	track_enqueue_task(&sys, &t->host.policy, dst, now);
+	return true;
 }
 
 static inline u32 dequeues_of(struct live_task *t)

@@ -106,7 +106,7 @@ static inline u64 src_rq_value(struct cw_sys *sys, const struct cw_balance *env,
 {
 	const struct cw_cpu *rq = cpu_rq(sys, cpu);
 	u32 nr_running = lb_nr_running(sys, rq);
-	u64 load = cpu_load(rq);
+	u64 load = cpu_load(sys, cpu);
 
 	*capacity = 1;
 	switch (env->migration_type) {

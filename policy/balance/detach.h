@@ -126,7 +126,7 @@ static inline bool take_from_imbalance(struct cw_sys *sys, struct cw_balance *en
 
 	switch (env->migration_type) {
 	case CW_MIGRATE_LOAD:
-		size = task_h_load(p);
+		size = task_h_load(sys, p, env->now);
 		size = size ? size : 1; /* or the imbalance would never end */
 		break;
 	case CW_MIGRATE_UTIL:

@@ -86,13 +86,15 @@ static inline bool smt_balance(const struct cw_sys *sys, const struct cw_balance
 
 /* The load of a task that the CPU is too small for, or has become too small for. */
 static inline u64 cpu_misfit_load(const struct cw_sys *sys, const struct cw_balance *env,
-				  const struct cw_domain *sd, const struct cw_cpu *rq)
+				  const struct cw_domain *sd, s32 cpu)
 {
+	const struct cw_cpu *rq = &sys->cpu[cpu & CW_CPU_MASK];
+
 	if (sd->flags & SD_ASYM_CPUCAPACITY)
 		return rq->misfit_task_load;
 	/* With more than one task the group counts as overloaded anyway. */
 	if (env->idle != CW_NOT_IDLE && lb_nr_running(sys, rq) == 1 && check_cpu_capacity(rq, sd))
-		return cpu_load(rq);
+		return cpu_load(sys, cpu);
 	return 0;
 }
 
@@ -152,7 +154,7 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 		if (!env_considers(env, cpu))
 			continue;
 		d->cpus_scanned++;
-		sgs->group_load += cpu_load(rq);
+		sgs->group_load += cpu_load(sys, cpu);
 		sgs->group_util += cpu_util(sys, cpu);
 		sgs->group_runnable += cpu_runnable(rq);
 		sgs->sum_h_nr_running += lb_nr_running(sys, rq);
@@ -168,7 +170,7 @@ CW_GLOBAL bool update_sg_lb_stats(struct cw_sys *sys CW_NONNULL, struct cw_balan
 		}
 		if (local)
 			continue;
-		misfit = cpu_misfit_load(sys, env, sd, rq);
+		misfit = cpu_misfit_load(sys, env, sd, cpu);
 		overloaded |= misfit && sd->flags & SD_ASYM_CPUCAPACITY;
 		if (sgs->group_misfit_task_load < misfit && misfit_counts(sys, env, sd, group))
 			sgs->group_misfit_task_load = misfit;

@@ -25,7 +25,7 @@ static inline void update_misfit_status(struct cw_sys *sys, const struct cw_task
 	if (!p || p->nr_cpus_allowed == 1 || rq->capacity_orig == p->max_allowed_capacity ||
 	    task_fits_cpu(sys, p, cpu))
 		return;
-	load = task_h_load(p);
+	load = task_h_load(sys, p, rq->clock_task);
 	rq->misfit_task_load = load ? load : 1; /* so small a load may round to nothing */
 }
 

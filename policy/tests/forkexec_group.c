@@ -149,7 +149,7 @@ static void test_load_margin(void)
 static struct cw_group *find_group(void)
 {
 	struct cw_dst_search search = {
-		.task = task_contribution(&wakeup),
+		.task = task_contribution(&sys, &wakeup),
 		.level = 1,
 		.wake_flags = wakeup.wake_flags,
 		.numa_preferred_nid = wakee.numa_preferred_nid,

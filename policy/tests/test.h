@@ -328,7 +328,7 @@ static inline const struct cw_contribution *placed(void)
 {
 	static struct cw_contribution contribution;
 
-	contribution = task_contribution(&wakeup);
+	contribution = task_contribution(&sys, &wakeup);
 	return &contribution;
 }
 

@@ -73,17 +73,17 @@ static void test_task_h_load(void)
 {
 	struct cw_task p = { .avg = { .load_avg = 1000 } };
 
-	CHECK_EQ(task_h_load(&p), 1000);
+	CHECK_EQ(task_h_load(&sys, &p, 0), 1000);
 	in_group(&p, 1000, 1999, 500); /* half of its group, which has 500 of the CPU's load */
-	CHECK_EQ(task_h_load(&p), 250);
+	CHECK_EQ(task_h_load(&sys, &p, 0), 250);
 	in_group(&p, 1000, 999, 500); /* alone in it: the +1 makes it less than 500 */
-	CHECK_EQ(task_h_load(&p), 500);
+	CHECK_EQ(task_h_load(&sys, &p, 0), 500);
 	in_group(&p, 1000, 1000, 500);
-	CHECK_EQ(task_h_load(&p), 499);
+	CHECK_EQ(task_h_load(&sys, &p, 0), 499);
 	in_group(&p, 1000, 1000, 0);
-	CHECK_EQ(task_h_load(&p), 0);
+	CHECK_EQ(task_h_load(&sys, &p, 0), 0);
 	in_group(&p, 1000, ~0ULL, 500); /* no kernel says so, but a file may */
-	CHECK_EQ(task_h_load(&p), 500000);
+	CHECK_EQ(task_h_load(&sys, &p, 0), 500000);
 
 	/* wake_affine() by load, of the whole CPUs 500 + share against 900 - share with 8 % more */
 	sys_plain(2, 4);

@@ -11,9 +11,9 @@
 #ifndef CW_RUNNABLE_LOAD_H
 #define CW_RUNNABLE_LOAD_H
 
-#include "track/pelt.h"
+#include "util.h"
 
-static inline struct cw_avg *cpu_runnable_load(struct cw_sys *sys, s32 cpu)
+static inline struct cw_avg *runnable_load_of(struct cw_sys *sys, s32 cpu)
 {
 	return &sys->runnable_load[cpu & CW_CPU_MASK];
 }
@@ -21,7 +21,7 @@ static inline struct cw_avg *cpu_runnable_load(struct cw_sys *sys, s32 cpu)
 /* Bring it to `now` of the runqueue's clock, over which the queue did not change. */
 static inline void update_runnable_load(struct cw_sys *sys, u64 now, s32 cpu)
 {
-	struct cw_avg *sa = cpu_runnable_load(sys, cpu);
+	struct cw_avg *sa = runnable_load_of(sys, cpu);
 
 	if (update_load_sum(now, sa, cpu_rq(sys, cpu)->load_weight, 0, false))
 		sa->load_avg = sa->load_sum / get_pelt_divider(sa);
@@ -30,7 +30,7 @@ static inline void update_runnable_load(struct cw_sys *sys, u64 now, s32 cpu)
 /* `p`, whose averages are up to date, is queued on `cpu`. */
 static inline void enqueue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
 {
-	struct cw_avg *sa = cpu_runnable_load(sys, cpu);
+	struct cw_avg *sa = runnable_load_of(sys, cpu);
 
 	sa->load_avg += p->avg.load_avg;
 	sa->load_sum += (u64)p->weight * p->avg.load_sum;
@@ -39,10 +39,20 @@ static inline void enqueue_runnable_load(struct cw_sys *sys, s32 cpu, const stru
 /* `p`, whose averages are up to date, leaves the queue of `cpu`. */
 static inline void dequeue_runnable_load(struct cw_sys *sys, s32 cpu, const struct cw_task *p)
 {
-	struct cw_avg *sa = cpu_runnable_load(sys, cpu);
+	struct cw_avg *sa = runnable_load_of(sys, cpu);
 
 	sa->load_avg = pelt_sub_positive(sa->load_avg, p->avg.load_avg);
 	sa->load_sum = pelt_sub_positive(sa->load_sum, (u64)p->weight * p->avg.load_sum);
+}
+
+/* The same of a CPU: as much of its load as its queue's tasks have of the queue's. */
+static inline u64 cpu_runnable_load(struct cw_sys *sys, s32 cpu)
+{
+	u64 queued = runnable_load_of(sys, cpu)->load_avg;
+
+	if (!task_group_depth(sys))
+		return queued;
+	return queued * cpu_load(sys, cpu) / pelt_max(cpu_rq(sys, cpu)->avg.load_avg, 1);
 }
 
 #endif /* CW_RUNNABLE_LOAD_H */

@@ -25,8 +25,8 @@
  * cw_removed, as for sleepers. Two CPUs may clear and write such a note at the same time;
  * what is lost then decays.
  *
- * Functions that return a bool tell whether the load of the CPU's runqueue has changed. A
- * host with task groups passes that on to them.
+ * The task groups around the tasks, where a host has any, follow in the same functions
+ * (task_group.h).
  */
 #ifndef CW_UPKEEP_H
 #define CW_UPKEEP_H
@@ -66,13 +66,16 @@ CW_GLOBAL bool update_cfs_rq(struct cw_sys *sys CW_NONNULL, s32 cpu, u64 clock)
 
 	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
 		update_runnable_load(sys, clock, cpu);
+	if (task_group_depth(sys))
+		update_load_avg_groups(sys, cpu, clock);
 	return update_cfs_rq_load_avg(clock, rq, rq->curr);
 }
 
 /* Brings the averages of the CPU's runqueue to `now`. */
-static inline bool update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now)
+static inline void update_blocked_averages(struct cw_sys *sys, s32 cpu, u64 now)
 {
-	return update_cfs_rq(sys, cpu, update_rq_clock(sys, cpu, now));
+	if (update_cfs_rq(sys, cpu, update_rq_clock(sys, cpu, now)))
+		update_task_groups(sys, cpu, true, false);
 }
 
 CW_GLOBAL bool update_se(struct cw_task *p CW_NONNULL, u64 clock, bool on_rq, bool running)
@@ -140,6 +143,8 @@ static inline void track_set_task_cpu(struct cw_sys *sys, struct cw_task *p, s32
 static inline void track_detach_task(struct cw_sys *sys, struct cw_task *p)
 {
 	detach_entity_load_avg(cpu_rq(sys, p->cpu), p);
+	add_tg_cfs_propagate(sys, p->cpu, -(s64)p->avg.load_sum);
+	update_task_groups(sys, p->cpu, true, false);
 	p->avg.last_update_time = 0;
 }
 
@@ -169,6 +174,7 @@ CW_GLOBAL bool enqueue_load(struct cw_sys *sys CW_NONNULL, struct cw_task *p CW_
 	changed = update_load_avg(sys, p, cpu, now, false, false);
 	if (!p->avg.last_update_time) {
 		attach_entity_load_avg(rq, p);
+		add_tg_cfs_propagate(sys, cpu, (s64)p->avg.load_sum);
 		/* it has come from another CPU and has nothing in this one's caches (task_hot) */
 		p->exec_start = 0;
 		changed = true;
@@ -176,28 +182,30 @@ CW_GLOBAL bool enqueue_load(struct cw_sys *sys CW_NONNULL, struct cw_task *p CW_
 	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
 		enqueue_runnable_load(sys, cpu, p);
 	account_entity_enqueue(sys, p, cpu);
-	return changed;
+	update_task_groups(sys, cpu, changed, true);
+	return true;
 }
 
 /* The task is queued on `cpu`, on which it may not have been before. Nothing happens if it is there. */
-static inline bool track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+static inline void track_enqueue_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	return p->queued.cpu != cpu && enqueue_load(sys, p, cpu, now);
+	if (p->queued.cpu != cpu)
+		enqueue_load(sys, p, cpu, now);
 }
 
 /* The task leaves the queue, if it is in one; `running`: it is current until now. */
-static inline bool track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running)
+static inline void track_dequeue_task(struct cw_sys *sys, struct cw_task *p, u64 now, bool running)
 {
 	s32 cpu = p->queued.cpu;
 	bool changed;
 
 	if (cpu < 0)
-		return false;
+		return;
 	changed = update_load_avg(sys, p, cpu, now, true, running);
 	if (sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD))
 		dequeue_runnable_load(sys, cpu, p);
 	account_entity_dequeue(sys, p);
-	return changed;
+	update_task_groups(sys, cpu, changed, true);
 }
 
 /* The task sleeps, but stays queued until it is eligible, or is woken before. */
@@ -275,26 +283,23 @@ static inline void note_curr(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64
 }
 
 /* `cpu`, on whose queue the task is, switches to it. */
-static inline bool track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+static inline void track_set_next_task(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
 	struct cw_cpu *rq = cpu_rq(sys, cpu);
-	bool changed;
 
 	if (rq->curr_is_idle)
 		put_prev_task_idle(sys, cpu, now);
-	changed = update_load_avg(sys, p, cpu, now, true, false);
+	if (update_load_avg(sys, p, cpu, now, true, false))
+		update_task_groups(sys, cpu, true, false);
 	note_curr(sys, p, cpu, now);
 	rq->curr = p->process;
-	return changed;
 }
 
 /* A tick of `cpu` finds the task running. */
-static inline bool track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
+static inline void track_task_tick(struct cw_sys *sys, struct cw_task *p, s32 cpu, u64 now)
 {
-	bool changed = update_load_avg(sys, p, cpu, now, true, true);
-
+	update_task_groups(sys, cpu, update_load_avg(sys, p, cpu, now, true, true), true);
 	note_curr(sys, p, cpu, now);
-	return changed;
 }
 
 /* `cpu` switches away from the task, which waits, is about to leave the queue, or has left it. */

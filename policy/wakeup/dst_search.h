@@ -27,10 +27,10 @@ struct cw_contribution {
 	u32 queued; /* 1: it is queued there, too */
 };
 
-static inline struct cw_contribution task_contribution(const struct cw_wakeup *w)
+static inline struct cw_contribution task_contribution(struct cw_sys *sys, const struct cw_wakeup *w)
 {
 	return (struct cw_contribution){
-		.load = task_h_load(w->p),
+		.load = task_h_load(sys, w->p, w->now),
 		.runnable = w->p->avg.runnable_avg,
 		.util = task_util(w->p),
 		.util_est = task_util_est_raw(w->p),
@@ -49,7 +49,7 @@ static inline bool task_running_on_cpu(const struct cw_contribution *task, s32 c
 
 static inline u64 cpu_load_without(struct cw_sys *sys, s32 cpu, const struct cw_contribution *task)
 {
-	u64 load = cpu_load(cpu_rq(sys, cpu));
+	u64 load = cpu_load(sys, cpu);
 
 	return cpu == task->cpu ? pelt_sub_positive((u32)load, (u32)task->load) : load;
 }

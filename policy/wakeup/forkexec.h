@@ -243,8 +243,7 @@ static inline u32 find_dst_group(struct cw_sys *sys, struct cw_dst_search *searc
 /* The load by which busy CPUs are compared. */
 static inline u64 dst_cpu_load(struct cw_sys *sys, s32 cpu)
 {
-	return sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD) ? cpu_runnable_load(sys, cpu)->load_avg :
-							  cpu_load(cpu_rq(sys, cpu));
+	return sched_feat(sys, CW_FEAT_IDLEST_BY_LOAD) ? cpu_runnable_load(sys, cpu) : cpu_load(sys, cpu);
 }
 
 /* The idle CPU that wakes fastest, so far. */
@@ -337,7 +336,7 @@ static inline s32 sched_balance_find_dst_cpu(struct cw_sys *sys, const struct cw
 	/* p is taken off its CPU's averages below, so both have to be of one time */
 	if (!(sd_flag & SD_BALANCE_FORK))
 		sync_entity_load_avg(cpu_rq(sys, w->task_cpu), w->p);
-	search->task = task_contribution(w);
+	search->task = task_contribution(sys, w);
 	search->wake_flags = w->wake_flags;
 	search->numa_preferred_nid = w->p->numa_preferred_nid;
 

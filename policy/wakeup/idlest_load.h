@@ -51,8 +51,8 @@ CW_GLOBAL u64 group_load(struct cw_sys *sys CW_NONNULL, const struct cw_contribu
 		u64 spare = pelt_sub_positive(arch_scale_cpu_capacity(sys, cpu),
 					      cpu_util_without(sys, cpu, task));
 
-		load->runnable_load += cpu_runnable_load(sys, cpu)->load_avg;
-		load->avg_load += cpu_load(cpu_rq(sys, cpu));
+		load->runnable_load += cpu_runnable_load(sys, cpu);
+		load->avg_load += cpu_load(sys, cpu);
 		load->max_spare_cap = pelt_max(load->max_spare_cap, spare);
 	}
 	load->runnable_load = load->runnable_load * CW_CAPACITY_SCALE / capacity;

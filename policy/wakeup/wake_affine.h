@@ -85,12 +85,12 @@ static inline s32 wake_affine_weight(struct cw_sys *sys, const struct cw_wakeup 
 				     const struct cw_domain *sd)
 {
 	bool sync = w->wake_flags & WF_SYNC;
-	s64 this_load = (s64)cpu_load(cpu_rq(sys, w->this_cpu));
-	s64 prev_load = (s64)cpu_load(cpu_rq(sys, w->prev_cpu));
-	s64 task_load = (s64)task_h_load(w->p);
+	s64 this_load = (s64)cpu_load(sys, w->this_cpu);
+	s64 prev_load = (s64)cpu_load(sys, w->prev_cpu);
+	s64 task_load = (s64)task_h_load(sys, w->p, w->now);
 
 	if (sync) {
-		s64 waker_load = (s64)task_h_load(w->waker);
+		s64 waker_load = (s64)task_h_load(sys, w->waker, w->now);
 
 		if (waker_load > this_load)
 			return w->this_cpu;
@@ -117,15 +117,15 @@ static inline s32 wake_affine_weight(struct cw_sys *sys, const struct cw_wakeup 
 static inline bool wake_affine_effective_load(struct cw_sys *sys, const struct cw_wakeup *w,
 					      const struct cw_domain *sd)
 {
-	s64 this_load = (s64)cpu_runnable_load(sys, w->this_cpu)->load_avg;
-	s64 prev_load = (s64)cpu_runnable_load(sys, w->prev_cpu)->load_avg;
+	s64 this_load = (s64)cpu_runnable_load(sys, w->this_cpu);
+	s64 prev_load = (s64)cpu_runnable_load(sys, w->prev_cpu);
 	s64 this_eff = 100 * (s64)capacity_of(sys, w->prev_cpu);
 	s64 prev_eff = (100 + (s64)(sd->imbalance_pct - 100) / 2) * capacity_of(sys, w->this_cpu);
 
 	if (w->wake_flags & WF_SYNC)
-		this_load -= (s64)task_h_load(w->waker);
+		this_load -= (s64)task_h_load(sys, w->waker, w->now);
 	if (this_load > 0) {
-		this_eff *= this_load + (s64)task_h_load(w->p);
+		this_eff *= this_load + (s64)task_h_load(sys, w->p, w->now);
 		prev_eff *= prev_load;
 	}
 	return this_eff <= prev_eff;

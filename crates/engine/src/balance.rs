@@ -67,6 +67,7 @@ impl Simulation<'_> {
             }
             // blocked load decays on CPUs that have no tick
             self.sys.update_blocked_averages(cpu, self.now);
+            self.charge_tg_writes(cpu, by);
             self.charge_work(by, Part::Balance, self.costs.balance_cpu_ns);
             if self.jiffies() >= self.sys.cpu[cpu].next_balance {
                 self.sched_balance_domains(cpu, by, CPU_IDLE);
@@ -90,6 +91,7 @@ impl Simulation<'_> {
         let cpu = lb.cpu as usize;
         loop {
             let step = self.sys.lb_next(lb);
+            self.charge_tg_writes(cpu, by);
             let (kind, level) = (lb.env.idle as usize, lb.env.level as usize);
             let for_llc = lb.env.migration_type == MIGRATE_LLC_TASK;
             match step {
@@ -201,7 +203,7 @@ impl Simulation<'_> {
         self.dequeue_waiting(src, task, false);
         self.account_dequeue(src, task, false, by);
         self.sys.detach_task(&mut self.tasks[task as usize].policy);
-        self.update_tg_load_avg(src, by);
+        self.charge_tg_writes(src, by);
     }
 
     /// Puts a task that was detached on `dst`'s queue.

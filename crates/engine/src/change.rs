@@ -233,6 +233,7 @@ impl<'a> Simulation<'a> {
                 self.wakeup_preempt(task, to, cpu, 0);
             }
         }
+        self.sys.clear_tg_offline_cfs_rqs(cpu);
         if curr.is_some() {
             self.schedule(cpu);
         } else if !self.cpus[cpu].pending.is_zero() {

@@ -63,9 +63,6 @@ pub(crate) struct Cpu {
     pub(crate) nohz_kicked: bool,
     /// From when on its current task's task-clock has yet to be counted.
     pub(crate) clocked_at: u64,
-    /// Its contribution to the task group's load average, and when it last updated that.
-    pub(crate) tg_load_avg_contrib: u64,
-    pub(crate) tg_updated_at: u64,
     pub(crate) idle_state: usize,
     /// It was asked to run something by its flag alone, without an interrupt.
     pub(crate) flagged: bool,
@@ -105,8 +102,6 @@ impl Cpu {
             distributed: 0,
             nohz_kicked: false,
             clocked_at: START_NS,
-            tg_load_avg_contrib: 0,
-            tg_updated_at: 0,
             idle_state: 0,
             flagged: false,
             asleep_at: START_NS,

@@ -2,10 +2,6 @@
 
 use crate::sim::Simulation;
 use coreward_metrics::Part;
-use coreward_policy::Feature;
-
-/// A runqueue updates its task group's load at most this often (TG_LOAD_AVG_RATELIMIT).
-const TG_UPDATE_NS: u64 = 1_000_000;
 
 impl Simulation<'_> {
     /// Advances the clock of `cpu`'s runqueue to the time of `by`, which holds its lock. Kernel work that `by` has
@@ -39,29 +35,21 @@ impl Simulation<'_> {
         }
     }
 
-    /// Passes the load of `cpu`'s runqueue on to its task group, if it has changed by more
-    /// than 1/64. The change propagates up the hierarchy of groups, whose shares of the CPU
-    /// follow. `by` is the CPU that does this, and waits for the groups' lines.
-    pub(crate) fn update_tg_load_avg(&mut self, cpu: usize, by: usize) {
-        let load = self.sys.cpu[cpu].avg.load_avg;
-        let c = &self.cpus[cpu];
-        if self.feature(Feature::TG_LOAD_AVG_RATELIMIT) && self.now - c.tg_updated_at < TG_UPDATE_NS {
-            return;
-        }
-        if load.abs_diff(c.tg_load_avg_contrib) > c.tg_load_avg_contrib / 64 {
-            self.cpus[cpu].tg_load_avg_contrib = load;
-            self.cpus[cpu].tg_updated_at = self.now;
-            for level in 0..self.tg_load_avg.len() {
-                let m = self.moment(by);
-                let wait = self.tg_load_avg[level].write(&self.distances, by, m);
-                self.charge_tg(by, wait);
-            }
+    /// `cpu`'s queue may have told the groups around it of its load: `by`, which did that, waits for the groups' lines.
+    pub(crate) fn charge_tg_writes(&mut self, cpu: usize, by: usize) {
+        let mut written = std::mem::take(&mut self.sys.tg_cpu[cpu].written);
+        while written != 0 {
+            let level = 31 - written.leading_zeros();
+            written &= !(1 << level);
+            let m = self.moment(by);
+            let wait = self.tg_load_avg[level as usize].write(&self.distances, by, m);
+            self.charge_tg(by, wait);
         }
     }
 
     /// A group's share of a CPU follows the group's load average, so every enqueue and
     /// dequeue reads it, on every level.
-    pub(crate) fn update_cfs_group(&mut self, by: usize) {
+    pub(crate) fn charge_tg_reads(&mut self, by: usize) {
         for level in 0..self.tg_load_avg.len() {
             let m = self.moment(by);
             let wait = self.tg_load_avg[level].read(&self.distances, by, m);
@@ -88,58 +76,52 @@ impl Simulation<'_> {
     pub(crate) fn account_enqueue(&mut self, cpu: usize, task: u32, by: usize) {
         self.charge_group_entities(cpu, by);
         self.enqueue_in_group(task, cpu);
-        if self.sys.enqueue_task(&mut self.tasks[task as usize].policy, cpu, self.now) {
-            self.update_tg_load_avg(cpu, by);
-        }
-        self.update_cfs_group(by);
+        self.sys.enqueue_task(&mut self.tasks[task as usize].policy, cpu, self.now);
+        self.charge_tg_writes(cpu, by);
+        self.charge_tg_reads(by);
     }
 
     /// A task has left the queue of `cpu`. `running` if it ran until now.
     pub(crate) fn account_dequeue(&mut self, cpu: usize, task: u32, running: bool, by: usize) {
         self.charge_group_entities(cpu, by);
         self.dequeue_from_group(task);
-        if self.sys.dequeue_task(&mut self.tasks[task as usize].policy, self.now, running) {
-            self.update_tg_load_avg(cpu, by);
-        }
-        self.update_cfs_group(by);
+        self.sys.dequeue_task(&mut self.tasks[task as usize].policy, self.now, running);
+        self.charge_tg_writes(cpu, by);
+        self.charge_tg_reads(by);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contention::Moment;
     use crate::testing::{begun, one_message, settings};
     use coreward_machine::Machine;
     use coreward_policy::Changes;
 
-    /// What the group knows of CPU 0's load, which it was given as `contrib` when it was last updated
-    /// and has become `load` `after` ns later, once the CPU has wanted to give it anew.
-    fn contrib_after(ratelimit: bool, contrib: u64, load: u64, after: u64) -> u64 {
-        let mut changes = Changes::default();
-        changes.switch_feature(Feature::TG_LOAD_AVG_RATELIMIT, ratelimit);
-        begun(&Machine::load("2c").unwrap(), &one_message(), &settings(&changes, 1), |sim| {
-            sim.cpus[0].tg_load_avg_contrib = contrib;
-            sim.cpus[0].tg_updated_at = sim.now;
-            sim.sys.cpu[0].avg.load_avg = load;
-            sim.now += after;
-            sim.update_tg_load_avg(0, 0);
-            sim.cpus[0].tg_load_avg_contrib
+    /// How long CPU 0 takes to tell the groups of these levels of its load, after CPU 1 has done so, and again.
+    fn tells(levels: u32) -> (u64, u64) {
+        begun(&Machine::load("2c").unwrap(), &one_message(), &settings(&Changes::default(), 3), |sim| {
+            sim.now += 1_000_000;
+            sim.cpus[0].pending = Default::default();
+            for level in &mut sim.tg_load_avg {
+                level.write(&sim.distances, 1, Moment { now: sim.now - 500_000, at: sim.now - 500_000 });
+            }
+            sim.sys.tg_cpu[0].written = levels;
+            sim.charge_tg_writes(0, 0);
+            let once = sim.local_now(0) - sim.now;
+            sim.charge_tg_writes(0, 0);
+            (once, sim.local_now(0) - sim.now - once)
         })
     }
 
     #[test]
-    fn with_the_rate_limit_a_group_is_told_of_a_changed_load_only_once_a_millisecond() {
-        // a task has come within the millisecond: twice the load
-        assert_eq!(contrib_after(false, 1024, 2048, 999_999), 2048);
-        assert_eq!(contrib_after(true, 1024, 2048, 999_999), 1024);
-        assert_eq!(contrib_after(true, 1024, 2048, 1_000_000), 2048);
-    }
-
-    #[test]
-    fn a_group_is_told_of_a_load_that_has_changed_by_more_than_a_64th() {
-        for (load, told) in [(1040, 1024), (1041, 1041), (1008, 1024), (1007, 1007)] {
-            assert_eq!(contrib_after(true, 1024, load, 1_000_000), told);
-        }
+    fn a_cpu_waits_for_the_line_of_each_group_that_it_tells_of_its_load_once() {
+        let line = tells(0b100).0;
+        assert!(line > 0);
+        assert_eq!(tells(0), (0, 0));
+        assert_eq!(tells(0b001), (line, 0));
+        assert_eq!(tells(0b111), (3 * line, 0));
     }
 
     /// How far the clock of CPU 0's queue is ahead once CPU 1, after `spent` ns of kernel work, has updated it.

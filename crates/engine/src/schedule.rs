@@ -143,9 +143,8 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn set_next_task(&mut self, cpu: usize, next: u32) {
-        if self.sys.set_next_task(&mut self.tasks[next as usize].policy, cpu, self.now) {
-            self.update_tg_load_avg(cpu, cpu);
-        }
+        self.sys.set_next_task(&mut self.tasks[next as usize].policy, cpu, self.now);
+        self.charge_tg_writes(cpu, cpu);
         let c = &mut self.cpus[cpu];
         c.fair.set_next(&self.sys, &self.tasks[next as usize].se, c.clock);
         self.tasks[next as usize].state = State::Running;

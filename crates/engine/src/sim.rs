@@ -59,7 +59,7 @@ impl Settings {
     /// That of a login session.
     pub const LOGIN_SESSION_DEPTH: u32 = coreward_workload::LOGIN_SESSION_DEPTH;
     /// The deepest nesting of task groups that can be asked for.
-    pub const MAX_DEPTH: u32 = 16;
+    pub const MAX_DEPTH: u32 = coreward_policy::layout::MAX_TG_DEPTH as u32;
 }
 
 /// Why a simulation could not be run to its end.
@@ -244,7 +244,8 @@ impl<'a> Simulation<'a> {
         settings: &Settings,
         trace: &'a mut dyn Trace,
     ) -> Result<Self, SimError> {
-        let sys = policy_system(machine, topology, &settings.policy, START_NS)?;
+        let mut sys = policy_system(machine, topology, &settings.policy, START_NS)?;
+        sys.task_group_depth = settings.task_group_depth;
         let nr_cpus = machine.nr_cpus();
         let cpus: Vec<Cpu> = (0..nr_cpus)
             .map(|cpu| {

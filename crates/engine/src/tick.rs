@@ -15,10 +15,9 @@ impl Simulation<'_> {
         self.scale_freq_tick(cpu);
         if let Some(curr) = self.cpus[cpu].curr {
             self.update_curr(cpu, cpu);
-            if self.sys.task_tick(&mut self.tasks[curr as usize].policy, cpu, self.now) {
-                self.update_tg_load_avg(cpu, cpu);
-            }
-            self.update_cfs_group(cpu);
+            self.sys.task_tick(&mut self.tasks[curr as usize].policy, cpu, self.now);
+            self.charge_tg_writes(cpu, cpu);
+            self.charge_tg_reads(cpu);
             self.reweight_groups(cpu);
             self.entity_tick(cpu);
             self.task_tick_cache(curr);

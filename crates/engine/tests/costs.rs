@@ -4,7 +4,7 @@ mod support;
 
 use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
-use coreward_workload::{ChannelKind, Op, Scale};
+use coreward_workload::{ChannelKind, Op, ProgramBuilder, Scale};
 use support::{
     MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, uneven, workload,
 };
@@ -30,6 +30,17 @@ struct Case {
 
 fn case(name: &'static str, setup: Setup, metric: Metric, goes: Goes, small: u64, large: u64) -> Case {
     Case { name, setup, small, large, metric, goes }
+}
+
+/// Threads that run and sleep for half a millisecond each.
+fn napping(threads: u32) -> Workload {
+    let naps = ProgramBuilder::default().repeat(200, |b| b.op(run(MS / 2)).op(sleep(MS / 2))).build();
+    let main: Vec<Op> = [Op::MarkStart]
+        .into_iter()
+        .chain((0..threads).map(|_| spawn(1)))
+        .chain([Op::WaitChildren, Op::MarkEnd])
+        .collect();
+    workload(0, vec![program(&main), naps])
 }
 
 /// Time to and fro between the two CPUs of a machine.
@@ -159,14 +170,7 @@ fn cases() -> Vec<Case> {
         case("timer_arm_ns", Setup::free("1c", single(&[sleep(MS)])), M::busy_s, Up, 0, 1000),
         case("timer_ns", Setup::free("1c", single(&[sleep(MS)])), M::runtime_s, Up, 0, 1000),
         // slower CPUs look less used, so that SIS_UTIL lets wakeups look at more of them
-        case(
-            "all_core_freq_pct",
-            Setup::new("1n1l16c1t", hackbench("-g 1 -f 16 -l 3000 --pipe")),
-            M::cpus_scanned,
-            Down,
-            50,
-            100,
-        ),
+        case("all_core_freq_pct", Setup::new("1n1l16c1t", napping(28)), M::cpus_scanned, Down, 50, 100),
     ]
 }
 

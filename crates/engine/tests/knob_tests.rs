@@ -31,11 +31,6 @@ const OUTSIDE_THE_POLICY: &[(&str, &str, &str)] = &[
     // which of the two disciplines a queue has
     ("EEVDF", "crates/engine/tests/cfs.rs", "a_sleeper_waits_without_preemption_and_under_eevdf"),
     // what a task group's line costs
-    (
-        "TG_LOAD_AVG_RATELIMIT",
-        "crates/engine/src/load.rs",
-        "with_the_rate_limit_a_group_is_told_of_a_changed_load_only_once_a_millisecond",
-    ),
     // which tasks a pipe wakes
     (
         "PIPE_WAKE_WHILE_FULL",

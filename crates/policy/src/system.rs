@@ -61,11 +61,10 @@ impl System {
     }
 }
 
-/// What tasks and CPUs do, as the host reports it (`policy/track/upkeep.h`). Functions that return a
-/// bool say whether the load of the CPU's runqueue has changed.
+/// What tasks and CPUs do, as the host reports it (`policy/track/upkeep.h`).
 impl System {
     /// Brings the averages of the CPU's runqueue to `now`.
-    pub fn update_blocked_averages(&mut self, cpu: usize, now: u64) -> bool {
+    pub fn update_blocked_averages(&mut self, cpu: usize, now: u64) {
         // SAFETY: exclusive references to plain integers; C masks CPU numbers. The same holds
         // for all calls below.
         unsafe { (self.code.native.cw_update_blocked_averages)(&mut *self.sys, cpu as i32, now) }
@@ -84,19 +83,19 @@ impl System {
     }
 
     /// The task is queued on `cpu`.
-    pub fn enqueue_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
+    pub fn enqueue_task(&mut self, p: &mut Task, cpu: usize, now: u64) {
         // SAFETY: as above.
         unsafe { (self.code.native.cw_track_enqueue_task)(&mut *self.sys, p, cpu as i32, now) }
     }
 
     /// `cpu`, on whose queue the task is, switches to it.
-    pub fn set_next_task(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
+    pub fn set_next_task(&mut self, p: &mut Task, cpu: usize, now: u64) {
         // SAFETY: as above.
         unsafe { (self.code.native.cw_track_set_next_task)(&mut *self.sys, p, cpu as i32, now) }
     }
 
     /// A tick of `cpu` finds the task running.
-    pub fn task_tick(&mut self, p: &mut Task, cpu: usize, now: u64) -> bool {
+    pub fn task_tick(&mut self, p: &mut Task, cpu: usize, now: u64) {
         // SAFETY: as above.
         unsafe { (self.code.native.cw_track_task_tick)(&mut *self.sys, p, cpu as i32, now) }
     }
@@ -108,7 +107,7 @@ impl System {
     }
 
     /// The task leaves its queue; `running`: it is current until now.
-    pub fn dequeue_task(&mut self, p: &mut Task, now: u64, running: bool) -> bool {
+    pub fn dequeue_task(&mut self, p: &mut Task, now: u64, running: bool) {
         // SAFETY: as above.
         unsafe { (self.code.native.cw_track_dequeue_task)(&mut *self.sys, p, now, running) }
     }
@@ -153,6 +152,12 @@ impl System {
     pub fn set_next_task_idle(&mut self, cpu: usize, now: u64) {
         // SAFETY: as above.
         unsafe { (self.code.native.cw_set_next_task_idle)(&mut *self.sys, cpu as i32, now) }
+    }
+
+    /// `cpu` goes offline: the task groups forget its load.
+    pub fn clear_tg_offline_cfs_rqs(&mut self, cpu: usize) {
+        // SAFETY: as above.
+        unsafe { (self.code.native.cw_clear_tg_offline_cfs_rqs)(&mut *self.sys, cpu as i32) }
     }
 
     /// The task wakes another synchronously (`SYNC_ON_WAKER`).

@@ -8,6 +8,7 @@ pub const MAX_LEVELS: usize = 10;
 pub const MAX_DOMAINS: usize = 2048;
 pub const MAX_GROUPS: usize = 8192;
 pub const MAX_PREF_LLCS: usize = 128;
+pub const MAX_TG_DEPTH: usize = 16;
 pub const NONE: u32 = 65535;
 pub const NO_IDLE_STATE: u32 = 4294967295;
 pub const NUMA_NO_NODE: i32 = -1;
@@ -15,6 +16,9 @@ pub const CAPACITY_SCALE: u32 = 1024;
 pub const NICE_0_WEIGHT: u32 = 1024;
 pub const FEATURE_WORDS: u32 = 2;
 pub const MAX_TUNABLES: usize = 32;
+pub const TG_SHARES: u32 = 1024;
+pub const TG_MIN_WEIGHT: u32 = 2;
+pub const TG_UPDATE_NS: u32 = 1000000;
 pub const NR_DISTANCES: u32 = 5;
 pub const NR_MIGRATE_BREAK: u32 = 32;
 pub const DEFAULT_TICK_NS: u32 = 4000000;
@@ -327,6 +331,49 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct GroupEntity {
+    pub weight: u64,
+    pub load_avg: u64,
+    pub tg_load_avg_contrib: u64,
+    pub last_update_tg_load_avg: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of GroupEntity"][::std::mem::size_of::<GroupEntity>() - 32usize];
+    ["Alignment of GroupEntity"][::std::mem::align_of::<GroupEntity>() - 8usize];
+    ["Offset of field: GroupEntity::weight"][::std::mem::offset_of!(GroupEntity, weight) - 0usize];
+    ["Offset of field: GroupEntity::load_avg"][::std::mem::offset_of!(GroupEntity, load_avg) - 8usize];
+    ["Offset of field: GroupEntity::tg_load_avg_contrib"]
+        [::std::mem::offset_of!(GroupEntity, tg_load_avg_contrib) - 16usize];
+    ["Offset of field: GroupEntity::last_update_tg_load_avg"]
+        [::std::mem::offset_of!(GroupEntity, last_update_tg_load_avg) - 24usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct TgCpu {
+    pub avg: Avg,
+    pub prop_runnable_sum: i64,
+    pub h_load: u64,
+    pub last_h_load_update: u64,
+    pub written: u32,
+    pub pad: u32,
+    pub level: [GroupEntity; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of TgCpu"][::std::mem::size_of::<TgCpu>() - 608usize];
+    ["Alignment of TgCpu"][::std::mem::align_of::<TgCpu>() - 8usize];
+    ["Offset of field: TgCpu::avg"][::std::mem::offset_of!(TgCpu, avg) - 0usize];
+    ["Offset of field: TgCpu::prop_runnable_sum"][::std::mem::offset_of!(TgCpu, prop_runnable_sum) - 64usize];
+    ["Offset of field: TgCpu::h_load"][::std::mem::offset_of!(TgCpu, h_load) - 72usize];
+    ["Offset of field: TgCpu::last_h_load_update"]
+        [::std::mem::offset_of!(TgCpu, last_h_load_update) - 80usize];
+    ["Offset of field: TgCpu::written"][::std::mem::offset_of!(TgCpu, written) - 88usize];
+    ["Offset of field: TgCpu::pad"][::std::mem::offset_of!(TgCpu, pad) - 92usize];
+    ["Offset of field: TgCpu::level"][::std::mem::offset_of!(TgCpu, level) - 96usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Queued {
     pub cpu: i32,
     pub weight: u32,
@@ -579,10 +626,14 @@ pub struct Sys {
     pub runtime: [Runtime; 1024usize],
     pub runnable_load: [Avg; 1024usize],
     pub nr_pref_llc: [[u32; 1024usize]; 128usize],
+    pub task_group_depth: u32,
+    pub pad: u32,
+    pub tg_load_avg: [u64; 16usize],
+    pub tg_cpu: [TgCpu; 1024usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 4505928usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 5128656usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -608,6 +659,10 @@ const _: () = {
     ["Offset of field: Sys::runtime"][::std::mem::offset_of!(Sys, runtime) - 3899720usize];
     ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3916104usize];
     ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3981640usize];
+    ["Offset of field: Sys::task_group_depth"][::std::mem::offset_of!(Sys, task_group_depth) - 4505928usize];
+    ["Offset of field: Sys::pad"][::std::mem::offset_of!(Sys, pad) - 4505932usize];
+    ["Offset of field: Sys::tg_load_avg"][::std::mem::offset_of!(Sys, tg_load_avg) - 4505936usize];
+    ["Offset of field: Sys::tg_cpu"][::std::mem::offset_of!(Sys, tg_cpu) - 4506064usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;

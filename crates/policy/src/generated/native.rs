@@ -3,20 +3,21 @@
 use super::layout::*;
 
 unsafe extern "C" {
-    pub fn cw_update_blocked_averages(sys: *mut Sys, cpu: i32, now: u64) -> bool;
+    pub fn cw_update_blocked_averages(sys: *mut Sys, cpu: i32, now: u64);
     pub fn cw_track_init_task(p: *mut Task, cpu: i32);
     pub fn cw_track_fork(p: *mut Task, parent: *const Task);
-    pub fn cw_track_enqueue_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
-    pub fn cw_track_set_next_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
-    pub fn cw_track_task_tick(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool;
+    pub fn cw_track_enqueue_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64);
+    pub fn cw_track_set_next_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64);
+    pub fn cw_track_task_tick(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64);
     pub fn cw_track_put_prev_task(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64);
-    pub fn cw_track_dequeue_task(sys: *mut Sys, p: *mut Task, now: u64, running: bool) -> bool;
+    pub fn cw_track_dequeue_task(sys: *mut Sys, p: *mut Task, now: u64, running: bool);
     pub fn cw_track_sleep(sys: *const Sys, p: *mut Task, now: u64);
     pub fn cw_track_delay_dequeue(sys: *mut Sys, p: *mut Task, now: u64);
     pub fn cw_track_requeue_delayed(sys: *mut Sys, p: *mut Task, now: u64);
     pub fn cw_track_detach_task(sys: *mut Sys, p: *mut Task);
     pub fn cw_track_set_task_cpu(sys: *mut Sys, p: *mut Task, cpu: i32);
     pub fn cw_track_remove_task(sys: *mut Sys, p: *mut Task);
+    pub fn cw_clear_tg_offline_cfs_rqs(sys: *mut Sys, cpu: i32);
     pub fn cw_set_next_task_idle(sys: *mut Sys, cpu: i32, now: u64);
     pub fn cw_note_sync_wakeup(p: *mut Task, now: u64);
     pub fn cw_process_init(sys: *const Sys, process: *mut Process, now: u64);
@@ -104,21 +105,21 @@ unsafe extern "C" {
 
 /// The entry points of a policy.
 pub struct Native {
-    pub cw_update_blocked_averages: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64) -> bool,
+    pub cw_update_blocked_averages: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64),
     pub cw_track_init_task: unsafe extern "C" fn(p: *mut Task, cpu: i32),
     pub cw_track_fork: unsafe extern "C" fn(p: *mut Task, parent: *const Task),
-    pub cw_track_enqueue_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
-    pub cw_track_set_next_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
-    pub cw_track_task_tick: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64) -> bool,
+    pub cw_track_enqueue_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64),
+    pub cw_track_set_next_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64),
+    pub cw_track_task_tick: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64),
     pub cw_track_put_prev_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32, now: u64),
-    pub cw_track_dequeue_task:
-        unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64, running: bool) -> bool,
+    pub cw_track_dequeue_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64, running: bool),
     pub cw_track_sleep: unsafe extern "C" fn(sys: *const Sys, p: *mut Task, now: u64),
     pub cw_track_delay_dequeue: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64),
     pub cw_track_requeue_delayed: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, now: u64),
     pub cw_track_detach_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task),
     pub cw_track_set_task_cpu: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task, cpu: i32),
     pub cw_track_remove_task: unsafe extern "C" fn(sys: *mut Sys, p: *mut Task),
+    pub cw_clear_tg_offline_cfs_rqs: unsafe extern "C" fn(sys: *mut Sys, cpu: i32),
     pub cw_set_next_task_idle: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64),
     pub cw_note_sync_wakeup: unsafe extern "C" fn(p: *mut Task, now: u64),
     pub cw_process_init: unsafe extern "C" fn(sys: *const Sys, process: *mut Process, now: u64),
@@ -229,6 +230,7 @@ impl Native {
         cw_track_detach_task,
         cw_track_set_task_cpu,
         cw_track_remove_task,
+        cw_clear_tg_offline_cfs_rqs,
         cw_set_next_task_idle,
         cw_note_sync_wakeup,
         cw_process_init,
@@ -296,6 +298,7 @@ impl Native {
                 cw_track_detach_task: *library.get(b"cw_track_detach_task\0")?,
                 cw_track_set_task_cpu: *library.get(b"cw_track_set_task_cpu\0")?,
                 cw_track_remove_task: *library.get(b"cw_track_remove_task\0")?,
+                cw_clear_tg_offline_cfs_rqs: *library.get(b"cw_clear_tg_offline_cfs_rqs\0")?,
                 cw_set_next_task_idle: *library.get(b"cw_set_next_task_idle\0")?,
                 cw_note_sync_wakeup: *library.get(b"cw_note_sync_wakeup\0")?,
                 cw_process_init: *library.get(b"cw_process_init\0")?,
