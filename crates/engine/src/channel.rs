@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 const PIPE_BUFFERS: usize = 16;
 /// Bytes of a pipe's buffer: one page.
 const PAGE: u32 = 4096;
+/// Pages that a pipe keeps for its next writes when a reader has emptied them (`tmp_page`, fs/pipe.c; one until 6.14).
+const TMP_PAGES: u8 = 2;
 /// Send buffer of a socket: net.core.wmem_default.
 const SNDBUF: u32 = 212_992;
 /// Send buffer of a TCP connection that has sent a lot: the maximum that net.ipv4.tcp_wmem allows
@@ -42,10 +44,33 @@ pub(crate) enum Side {
 
 /// The buffers of a channel.
 enum Buffers {
-    /// Each buffer: (bytes that were written into it, bytes that were read of them).
-    Pipe { ring: [(u16, u16); PIPE_BUFFERS], tail: usize, used: usize },
+    Pipe(Pipe),
     /// Queued messages, how many bytes of the first one were read, and the memory that all are charged for.
-    Socket { queue: VecDeque<Alike>, read: u32, charged: u32 },
+    Socket {
+        queue: VecDeque<Alike>,
+        read: u32,
+        charged: u32,
+    },
+}
+
+/// The buffers of a pipe.
+#[derive(Default)]
+struct Pipe {
+    ring: [PipeBuffer; PIPE_BUFFERS],
+    tail: usize,
+    used: usize,
+    /// Emptied pages that it keeps.
+    tmp_pages: u8,
+}
+
+#[derive(Clone, Copy, Default)]
+struct PipeBuffer {
+    /// Bytes that were written into it, and bytes that were read of them.
+    written: u16,
+    read: u16,
+    /// Its page is one that the pipe had kept, so its lines go to and fro between the CPUs of readers and writers. Those of
+    /// a page that comes from the allocator cost neither of them time.
+    kept: bool,
 }
 
 /// Messages of one size that follow each other. A full queue of them takes no more memory than one: with thousands of
@@ -86,7 +111,7 @@ pub(crate) struct Channel {
 impl Channel {
     pub(crate) fn new(kind: ChannelKind) -> Self {
         let buffers = match kind {
-            ChannelKind::Pipe => Buffers::Pipe { ring: [(0, 0); PIPE_BUFFERS], tail: 0, used: 0 },
+            ChannelKind::Pipe => Buffers::Pipe(Pipe::default()),
             _ => Buffers::Socket { queue: VecDeque::new(), read: 0, charged: 0 },
         };
         Channel {
@@ -116,15 +141,21 @@ impl Channel {
         self.kind
     }
 
-    /// `cpu` is the one that reads or writes now; returns the other side's last one.
+    /// `cpu` reads or writes a message now; returns the CPU that has the message's memory in its cache. That of a page from
+    /// the allocator is nowhere where it would be missed: while two CPUs take turns with up to 600 messages of 100 bytes,
+    /// reads and writes in the first two pages take 75 and 50 ns longer than on one CPU, and in the others no longer
+    /// (Granite Rapids, Linux 6.18, where a line takes 65 ns).
     #[inline]
-    pub(crate) fn visit(&mut self, cpu: usize, read: bool) -> usize {
+    pub(crate) fn visit(&mut self, cpu: usize, bytes: u32, read: bool) -> usize {
         let (own, other) = match read {
             true => (&mut self.reader_cpu, self.writer_cpu),
             false => (&mut self.writer_cpu, self.reader_cpu),
         };
         *own = cpu as u32;
-        other as usize
+        match &self.buffers {
+            Buffers::Pipe(pipe) if !pipe.begins_in_kept_page(bytes, read) => cpu,
+            _ => other as usize,
+        }
     }
 
     pub(crate) fn is_pipe(&self) -> bool {
@@ -154,7 +185,7 @@ impl Channel {
 
     pub(crate) fn is_empty(&self) -> bool {
         match &self.buffers {
-            Buffers::Pipe { used, .. } => *used == 0,
+            Buffers::Pipe(pipe) => pipe.used == 0,
             Buffers::Socket { queue, .. } => queue.is_empty(),
         }
     }
@@ -162,7 +193,7 @@ impl Channel {
     /// The memory of all queued messages, in bytes; of a pipe none, which holds little.
     pub(crate) fn charged(&self) -> u64 {
         match &self.buffers {
-            Buffers::Pipe { .. } => 0,
+            Buffers::Pipe(_) => 0,
             Buffers::Socket { charged, .. } => u64::from(*charged),
         }
     }
@@ -170,7 +201,7 @@ impl Channel {
     /// Is there no room for even one byte (pipe) or message (socket)?
     pub(crate) fn is_full(&self) -> bool {
         match &self.buffers {
-            Buffers::Pipe { used, .. } => *used == PIPE_BUFFERS,
+            Buffers::Pipe(pipe) => pipe.used == PIPE_BUFFERS,
             Buffers::Socket { charged, .. } => *charged >= self.sndbuf(),
         }
     }
@@ -185,7 +216,7 @@ impl Channel {
         let was_empty = self.is_empty();
         let (sndbuf, charge) = (self.sndbuf(), self.truesize(bytes));
         let done = match &mut self.buffers {
-            Buffers::Pipe { ring, tail, used } => pipe_write(ring, *tail, used, bytes),
+            Buffers::Pipe(pipe) => pipe.write(bytes),
             Buffers::Socket { queue, charged, .. } => {
                 if *charged < sndbuf {
                     socket_write(queue, bytes, charge);
@@ -212,10 +243,10 @@ impl Channel {
     pub(crate) fn read(&mut self, bytes: u32, wake_while_full: bool) -> Transfer {
         let was_full = self.is_full();
         let (done, freed, mut wake_other) = match &mut self.buffers {
-            Buffers::Pipe { ring, tail, used } => {
-                let before = *used;
-                let done = pipe_read(ring, tail, used, bytes);
-                (done, 0, was_full && (wake_while_full || *used < before))
+            Buffers::Pipe(pipe) => {
+                let before = pipe.used;
+                let done = pipe.read(bytes);
+                (done, 0, was_full && (wake_while_full || pipe.used < before))
             }
             Buffers::Socket { queue, read, charged } => {
                 let (done, freed) = socket_read(queue, read, bytes);
@@ -231,39 +262,53 @@ impl Channel {
     }
 }
 
-fn pipe_write(ring: &mut [(u16, u16); PIPE_BUFFERS], tail: usize, used: &mut usize, bytes: u32) -> u32 {
-    let mut left = bytes;
-    if *used > 0 {
-        // the remainder beyond whole pages goes into the last buffer, if it fits there
-        let rest = left % PAGE;
-        let last = &mut ring[(tail + *used - 1) % PIPE_BUFFERS];
-        if rest > 0 && u32::from(last.0) + rest <= PAGE {
-            last.0 += rest as u16;
-            left -= rest;
-        }
+impl Pipe {
+    /// The last buffer, if the remainder of a message beyond whole pages fits into it.
+    fn mergeable(&self, bytes: u32) -> Option<usize> {
+        let rest = bytes % PAGE;
+        let last = (self.tail + self.used + PIPE_BUFFERS - 1) % PIPE_BUFFERS;
+        (self.used > 0 && rest > 0 && u32::from(self.ring[last].written) + rest <= PAGE).then_some(last)
     }
-    while left > 0 && *used < PIPE_BUFFERS {
-        let part = left.min(PAGE);
-        ring[(tail + *used) % PIPE_BUFFERS] = (part as u16, 0);
-        *used += 1;
-        left -= part;
-    }
-    bytes - left
-}
 
-fn pipe_read(ring: &mut [(u16, u16); PIPE_BUFFERS], tail: &mut usize, used: &mut usize, bytes: u32) -> u32 {
-    let mut left = bytes;
-    while left > 0 && *used > 0 {
-        let buf = &mut ring[*tail];
-        let part = left.min(u32::from(buf.0 - buf.1));
-        buf.1 += part as u16;
-        left -= part;
-        if buf.0 == buf.1 {
-            *tail = (*tail + 1) % PIPE_BUFFERS;
-            *used -= 1;
-        }
+    /// Does the next read or write begin in a page that the pipe had kept?
+    fn begins_in_kept_page(&self, bytes: u32, read: bool) -> bool {
+        let buffer = if read { Some(self.tail) } else { self.mergeable(bytes) };
+        buffer.map_or(self.tmp_pages > 0, |buffer| self.ring[buffer].kept)
     }
-    bytes - left
+
+    fn write(&mut self, bytes: u32) -> u32 {
+        let mut left = bytes;
+        if let Some(last) = self.mergeable(bytes) {
+            self.ring[last].written += (bytes % PAGE) as u16;
+            left -= bytes % PAGE;
+        }
+        while left > 0 && self.used < PIPE_BUFFERS {
+            let part = left.min(PAGE);
+            let kept = self.tmp_pages > 0;
+            self.tmp_pages -= u8::from(kept);
+            self.ring[(self.tail + self.used) % PIPE_BUFFERS] =
+                PipeBuffer { written: part as u16, read: 0, kept };
+            self.used += 1;
+            left -= part;
+        }
+        bytes - left
+    }
+
+    fn read(&mut self, bytes: u32) -> u32 {
+        let mut left = bytes;
+        while left > 0 && self.used > 0 {
+            let buf = &mut self.ring[self.tail];
+            let part = left.min(u32::from(buf.written - buf.read));
+            buf.read += part as u16;
+            left -= part;
+            if buf.written == buf.read {
+                self.tail = (self.tail + 1) % PIPE_BUFFERS;
+                self.used -= 1;
+                self.tmp_pages = (self.tmp_pages + 1).min(TMP_PAGES);
+            }
+        }
+        bytes - left
+    }
 }
 
 fn socket_write(queue: &mut VecDeque<Alike>, bytes: u32, charge: u32) {
@@ -315,6 +360,36 @@ mod tests {
         assert_eq!(n, 640);
         assert!(c.is_full());
         assert_eq!(fill(ChannelKind::Pipe, 1).1, 65_536);
+    }
+
+    /// Which CPU has the memory of each of `n` messages when CPU 0 writes them and CPU 1 reads them, then.
+    fn memory_of(c: &mut Channel, n: usize) -> (Vec<usize>, Vec<usize>) {
+        let visits = |c: &mut Channel, read| {
+            let visit = |_| {
+                let at = c.visit(usize::from(read), 100, read);
+                if read {
+                    c.read(100, false)
+                } else {
+                    c.write(100)
+                };
+                at
+            };
+            (0..n).map(visit).collect()
+        };
+        (visits(c, false), visits(c, true))
+    }
+
+    #[test]
+    fn the_two_pages_that_a_pipe_keeps_go_to_and_fro() {
+        let mut c = Channel::new(ChannelKind::Pipe);
+        c.visit(1, 100, true);
+        assert_eq!(memory_of(&mut c, 100), (vec![0; 100], vec![1; 100]), "all pages are new");
+        let first_80 = |kept, new| [vec![kept; 80], vec![new; 20]].concat();
+        assert_eq!(memory_of(&mut c, 100), (first_80(1, 0), first_80(0, 1)));
+        assert_eq!(memory_of(&mut c, 1), (vec![1], vec![0]));
+        let mut s = Channel::new(ChannelKind::UnixStream);
+        s.visit(1, 100, true);
+        assert_eq!(memory_of(&mut s, 100), (vec![1; 100], vec![0; 100]), "a socket has no pages");
     }
 
     #[test]

@@ -170,7 +170,8 @@ impl Simulation<'_> {
         let ch = &mut self.channels[channel as usize];
         let kind = ch.kind();
         let only_looks = kind != ChannelKind::Pipe && !ch.is_ready(read);
-        let (other, data_lines) = if only_looks { (cpu, 0) } else { (ch.visit(cpu, read), data_lines) };
+        let (other, data_lines) =
+            if only_looks { (cpu, 0) } else { (ch.visit(cpu, bytes, read), data_lines) };
         self.tasks[task].only_looks = only_looks;
         let owner = ch.lock.owner();
         let got = ch.lock.acquire(&self.distances, cpu, m, 1);

@@ -244,9 +244,9 @@ fn a_sockets_buffers_come_line_by_line() {
     for lookahead_ns in [0, 400, 1000] {
         let extra = lines(ChannelKind::UnixStream, lookahead_ns) - lines(ChannelKind::Pipe, lookahead_ns);
         // 200 messages, each of which is written with 1 line and read with 4, whatever was asked for ahead; whoever looks
-        // into an empty pipe also fetches a line of data
+        // into an empty pipe also fetches a line of data; a pipe's first page is new
         let all = 200 * (2 + 3) * 1000;
-        assert!(extra >= all * 3 / 4 && extra <= all, "{extra} of {all} ns");
+        assert!(extra >= all * 3 / 4 && extra <= all + 1000, "{extra} of {all} ns");
     }
 }
 
