@@ -181,6 +181,26 @@ bool cw_active_balance_task(struct cw_sys *sys, struct cw_balance *env, const st
 	return active_balance_task(sys, env, p, cpus_ptr);
 }
 
+s32 cw_kick_nohz_stats(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now)
+{
+	return kick_nohz_stats(sys, cpu, nohz_idle, now);
+}
+
+bool cw_nohz_newidle_stats(const struct cw_sys *sys, s32 cpu, u64 now)
+{
+	return nohz_newidle_stats(sys, cpu, now);
+}
+
+bool cw_update_nohz_stats(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	return update_nohz_stats(sys, cpu, now);
+}
+
+void cw_nohz_stats_done(struct cw_sys *sys, u64 now, bool has_blocked)
+{
+	nohz_stats_done(sys, now, has_blocked);
+}
+
 s32 cw_kick_ilb(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now)
 {
 	return kick_ilb(sys, cpu, nohz_idle, now);

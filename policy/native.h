@@ -53,6 +53,10 @@ bool cw_active_balance_begin(struct cw_sys *sys, struct cw_balance *env, s32 src
 			     bool for_llc, u64 now);
 bool cw_active_balance_task(struct cw_sys *sys, struct cw_balance *env, const struct cw_task *p,
 			    const struct cw_cpumask *cpus_ptr);
+s32 cw_kick_nohz_stats(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now);
+bool cw_nohz_newidle_stats(const struct cw_sys *sys, s32 cpu, u64 now);
+bool cw_update_nohz_stats(struct cw_sys *sys, s32 cpu, u64 now);
+void cw_nohz_stats_done(struct cw_sys *sys, u64 now, bool has_blocked);
 s32 cw_kick_ilb(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now);
 
 void cw_fair_rq_init(struct cw_fair_rq *cfs_rq);

@@ -395,7 +395,8 @@ struct cw_sys {
 	struct cw_avg runnable_load[CW_MAX_CPUS]; /* IDLEST_BY_LOAD: of queued tasks */
 	u32 nr_pref_llc[CW_MAX_PREF_LLCS][CW_MAX_CPUS]; /* SCHED_CACHE: tasks on each CPU's queue that prefer each LLC */
 	u32 task_group_depth; /* task groups around all tasks, at most CW_MAX_TG_DEPTH; hosts in BPF have none */
-	u32 pad;
+	u32 nohz_has_blocked; /* an idle CPU's averages may still decay: nohz.has_blocked; set by the host when one goes idle */
+	u64 nohz_next_blocked; /* the tick from which they are to be brought up to date: nohz.next_blocked */
 	u64 tg_load_avg[CW_MAX_TG_DEPTH]; /* from the outermost group inwards */
 	struct cw_tg_cpu tg_cpu[CW_MAX_CPUS];
 };

@@ -8,6 +8,7 @@
 
 #include "balance/lb_stats.h"
 #include "balance/misfit.h"
+#include "track/upkeep.h"
 
 /*
  * Which CPU balances for the idle ones: the first idle housekeeping CPU other
@@ -91,6 +92,49 @@ CW_GLOBAL s32 kick_ilb(struct cw_sys *sys CW_NONNULL, s32 cpu,
 	sys->nohz_next_balance = jiffies + 1;
 	/* every CPU is a housekeeping CPU */
 	return find_new_ilb(sys, nohz_idle, nohz_idle, cpu);
+}
+
+/* The averages of idle CPUs, which no tick brings up to date, are this old at most, in ms (LOAD_AVG_PERIOD). */
+#define CW_NOHZ_STATS_MS 32
+
+/* Are they that old, unless they have all decayed to nothing? */
+static inline bool nohz_stats_due(const struct cw_sys *sys, u64 now)
+{
+	return sys->nohz_has_blocked && jiffies_of(sys, now) >= sys->nohz_next_blocked;
+}
+
+/* At a tick of `cpu`, which is not idle: the CPU of `nohz_idle` that is to update them all, or -1. */
+static inline s32 kick_nohz_stats(struct cw_sys *sys, s32 cpu, const struct cw_cpumask *nohz_idle, u64 now)
+{
+	if (!nohz_stats_due(sys, now) || cpumask_first(sys, nohz_idle) >= CW_MAX_CPUS)
+		return -1;
+	return find_new_ilb(sys, nohz_idle, nohz_idle, cpu);
+}
+
+/* Is `cpu`, which goes idle, to update them all itself? Yes if it is usually idle for so long (nohz_newidle_balance()). */
+static inline bool nohz_newidle_stats(const struct cw_sys *sys, s32 cpu, u64 now)
+{
+	s64 avg_idle = (s64)sys->cpu[cpu & CW_CPU_MASK].avg_idle;
+
+	return avg_idle >= tunable(sys, CW_TUNE_migration_cost_ns) && nohz_stats_due(sys, now);
+}
+
+/* Brings the averages of an idle CPU to `now`; whether it has any (update_nohz_stats()). */
+static inline bool update_nohz_stats(struct cw_sys *sys, s32 cpu, u64 now)
+{
+	const struct cw_avg *avg = &cpu_rq(sys, cpu)->avg;
+
+	if (!avg->load_avg && !avg->util_avg)
+		return false;
+	update_blocked_averages(sys, cpu, now);
+	return avg->load_avg || avg->util_avg;
+}
+
+/* All of them have been brought to `now`; `has_blocked`: some have not decayed to nothing. */
+static inline void nohz_stats_done(struct cw_sys *sys, u64 now, bool has_blocked)
+{
+	sys->nohz_has_blocked = has_blocked;
+	sys->nohz_next_blocked = jiffies_of(sys, now + CW_NOHZ_STATS_MS * 1000000ULL);
 }
 
 #endif /* CW_NOHZ_H */

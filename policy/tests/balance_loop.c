@@ -132,6 +132,45 @@ static void test_kick(void)
 	CHECK_EQ(sys.nohz_next_balance, jiffies_of(&sys, second) + 3);
 }
 
+/* The averages of idle CPUs: every 32 ms, as long as any of them is left. */
+static void test_nohz_stats(void)
+{
+	setup();
+	sys.nohz_has_blocked = 0;
+	sys.nohz_next_blocked = 0;
+	CHECK_EQ(kick_nohz_stats(&sys, 4, &mask, second), -1);
+	sys.nohz_has_blocked = 1;
+	make_tasks(4, 2, 2048, 1024, 2048);
+	CHECK_EQ(kick_nohz_stats(&sys, 4, &mask, second), 0);
+	nohz_stats_done(&sys, second, true);
+	CHECK_EQ(kick_nohz_stats(&sys, 4, &mask, second + 31 * ms), -1);
+	CHECK_EQ(kick_nohz_stats(&sys, 4, &mask, second + 32 * ms), 0);
+	/* a newly idle CPU does it itself, if it is usually idle for a while */
+	sys.cpu[1].avg_idle = 499999;
+	CHECK(!nohz_newidle_stats(&sys, 1, second + 32 * ms));
+	sys.cpu[1].avg_idle = 500000;
+	CHECK(nohz_newidle_stats(&sys, 1, second + 32 * ms));
+	CHECK(!nohz_newidle_stats(&sys, 1, second + 31 * ms));
+	nohz_stats_done(&sys, second, false);
+	CHECK(!nohz_newidle_stats(&sys, 1, second + 32 * ms));
+}
+
+static void test_update_nohz_stats(void)
+{
+	struct cw_cpu *rq = &sys.cpu[0];
+
+	setup();
+	rq->load_weight = rq->cfs_nr_running = rq->nr_running = rq->curr = 0;
+	rq->avg = (struct cw_avg){ .last_update_time = second, .util_sum = 500 * 47000, .util_avg = 500 };
+	rq->clock_task = rq->clock_pelt = second;
+	rq->curr_is_idle = 1;
+	rq->lost_idle_time = 0;
+	CHECK(update_nohz_stats(&sys, 0, second + 64 * 1024 * 1024));
+	CHECK(rq->avg.util_avg > 115 && rq->avg.util_avg < 130); /* a quarter */
+	CHECK(!update_nohz_stats(&sys, 0, second + 64 * second));
+	CHECK(!update_nohz_stats(&sys, 0, second + 64 * second));
+}
+
 int main(void)
 {
 	test_newidle();
@@ -139,5 +178,7 @@ int main(void)
 	test_pinned();
 	test_serialize();
 	test_kick();
+	test_nohz_stats();
+	test_update_nohz_stats();
 	return test_report("balance_loop");
 }

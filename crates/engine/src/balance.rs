@@ -12,6 +12,17 @@ use coreward_policy::{Balance, Detach, Feature, Lb, LbStep};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// What an idle CPU has been asked to do for all idle ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum NohzKick {
+    #[default]
+    Nothing,
+    /// Bring their averages up to date (NOHZ_STATS_KICK).
+    Stats,
+    /// That, and balance for them (NOHZ_BALANCE_KICK).
+    Balance,
+}
+
 impl Simulation<'_> {
     /// `cpu` has nothing to run: it looks for a waiting task elsewhere. True if it found one.
     pub(crate) fn sched_balance_newidle(&mut self, cpu: usize) -> bool {
@@ -23,6 +34,9 @@ impl Simulation<'_> {
         }
         self.balance(&mut lb, cpu);
         self.account_newidle(cpu, self.local_now(cpu) - before);
+        if lb.found == 0 && self.sys.nohz_newidle_stats(cpu, self.now) {
+            self.nohz_idle_balance(cpu, NohzKick::Stats);
+        }
         lb.found != 0 && !self.cpus[cpu].fair.is_empty()
     }
 
@@ -46,9 +60,13 @@ impl Simulation<'_> {
             self.sched_balance_domains(cpu, cpu, idle);
             self.counters.time.balance += self.local_now(cpu) - before;
         }
-        if let Some(ilb) = self.sys.kick_ilb(cpu, &self.nohz_idle, self.now) {
-            self.cpus[ilb].nohz_kicked = true;
-            self.send_ipi(ilb, cpu);
+        let balances = self.sys.kick_ilb(cpu, &self.nohz_idle, self.now).map(|ilb| (ilb, NohzKick::Balance));
+        let updates = || Some((self.sys.kick_nohz_stats(cpu, &self.nohz_idle, self.now)?, NohzKick::Stats));
+        if let Some((ilb, kick)) = balances.or_else(updates) {
+            let asked = &mut self.cpus[ilb].nohz_kick;
+            if std::mem::replace(asked, kick.max(*asked)) == NohzKick::Nothing {
+                self.send_ipi(ilb, cpu);
+            }
         }
     }
 
@@ -56,25 +74,28 @@ impl Simulation<'_> {
         self.now / self.tick_ns
     }
 
-    /// One idle CPU balances for itself and all other idle ones.
-    pub(crate) fn nohz_idle_balance(&mut self, by: usize) {
+    /// One idle CPU brings the averages of all idle ones up to date, and with [`NohzKick::Balance`] balances for them.
+    pub(crate) fn nohz_idle_balance(&mut self, by: usize, kick: NohzKick) {
         let before = self.local_now(by);
         let mut next = u64::MAX;
+        let mut has_blocked = false;
         for cpu in 0..self.cpus.len() {
             let idle = cpu == by || self.nohz_idle.bits[cpu / 64] >> (cpu % 64) & 1 == 1;
             if !idle {
                 continue;
             }
-            // blocked load decays on CPUs that have no tick
-            self.sys.update_blocked_averages(cpu, self.now);
+            has_blocked |= self.sys.update_nohz_stats(cpu, self.now);
             self.charge_tg_writes(cpu, by);
             self.charge_work(by, Part::Balance, self.costs.balance_cpu_ns);
-            if self.jiffies() >= self.sys.cpu[cpu].next_balance {
+            if kick == NohzKick::Balance && self.jiffies() >= self.sys.cpu[cpu].next_balance {
                 self.sched_balance_domains(cpu, by, CPU_IDLE);
             }
             next = next.min(self.sys.cpu[cpu].next_balance);
         }
-        self.sys.nohz_next_balance = next.max(self.jiffies() + 1);
+        if kick == NohzKick::Balance {
+            self.sys.nohz_next_balance = next.max(self.jiffies() + 1);
+        }
+        self.sys.nohz_stats_done(self.now, has_blocked);
         self.counters.time.balance += self.local_now(by) - before;
     }
 
@@ -264,5 +285,30 @@ impl Simulation<'_> {
         self.schedule(src);
         self.reprogram(src);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{begun, one_message, settings};
+    use coreward_machine::Machine;
+    use coreward_policy::Changes;
+
+    #[test]
+    fn an_idle_cpu_updates_the_averages_of_the_others_and_balances_only_if_asked_to() {
+        for (kick, balances) in [(NohzKick::Stats, false), (NohzKick::Balance, true)] {
+            begun(&Machine::load("4c").unwrap(), &one_message(), &settings(&Changes::default(), 0), |sim| {
+                let idle: Vec<usize> = (0..4).filter(|cpu| sim.cpus[*cpu].curr.is_none()).collect();
+                let avg = &mut sim.sys.cpu[idle[1]].avg;
+                (avg.util_avg, avg.util_sum) = (400, 400 * 47_000);
+                sim.sys.nohz_next_balance = 0;
+                sim.now += 50_000_000;
+                sim.nohz_idle_balance(idle[0], kick);
+                assert!(sim.sys.cpu[idle[1]].avg.util_avg < 200, "it has decayed");
+                assert_eq!(sim.sys.nohz_has_blocked, 1, "there is some left");
+                assert_eq!(sim.sys.nohz_next_balance > 0, balances);
+            });
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! One CPU: its activity, its queue, its clocks.
 
 use crate::asid::Asids;
+use crate::balance::NohzKick;
 use crate::contention::Lock;
 use crate::ledger::Bill;
 use crate::queue::NEVER;
@@ -59,8 +60,8 @@ pub(crate) struct Cpu {
     pub(crate) asids: Asids,
     /// The CPU that the last task went to which could not stay here.
     pub(crate) distributed: usize,
-    /// This CPU is to balance for the idle ones.
-    pub(crate) nohz_kicked: bool,
+    /// What it is to do for all idle CPUs.
+    pub(crate) nohz_kick: NohzKick,
     /// From when on its current task's task-clock has yet to be counted.
     pub(crate) clocked_at: u64,
     pub(crate) idle_state: usize,
@@ -100,7 +101,7 @@ impl Cpu {
             lazy_mm: None,
             asids: Asids::default(),
             distributed: 0,
-            nohz_kicked: false,
+            nohz_kick: NohzKick::default(),
             clocked_at: START_NS,
             idle_state: 0,
             flagged: false,

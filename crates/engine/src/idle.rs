@@ -1,6 +1,7 @@
 //! Idle CPUs: going idle, wakeup events, leaving idle.
 
 use crate::affinity::contains;
+use crate::balance::NohzKick;
 use crate::cpu::Activity;
 use crate::queue::NEVER;
 use crate::segment::Work;
@@ -32,6 +33,7 @@ impl Simulation<'_> {
         self.sys.llc[llc].nr_busy_cpus -= 1;
         let takes_part = contains(&self.masks[0], cpu);
         self.nohz_idle.bits[cpu / 64] |= u64::from(takes_part) << (cpu % 64);
+        self.sys.nohz_has_blocked = 1;
         let due = self.sys.cpu[cpu].next_balance.max(self.now / self.tick_ns + 1);
         self.sys.nohz_next_balance = self.sys.nohz_next_balance.min(due);
         self.settle_conservation();
@@ -123,8 +125,9 @@ impl Simulation<'_> {
         for task in std::mem::take(&mut self.cpus[cpu].expired) {
             self.wake_by_timer(cpu, task);
         }
-        if std::mem::take(&mut self.cpus[cpu].nohz_kicked) {
-            self.nohz_idle_balance(cpu);
+        let kick = std::mem::take(&mut self.cpus[cpu].nohz_kick);
+        if kick != NohzKick::Nothing {
+            self.nohz_idle_balance(cpu, kick);
         }
         self.sched_ttwu_pending(cpu);
         let ns = self.idle_return_ns(cpu);

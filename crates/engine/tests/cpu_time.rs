@@ -75,7 +75,7 @@ fn only_threads_share_the_reference_count_of_a_file() {
     };
     for channel in ["--pipe", ""] {
         let (near, far) =
-            (file_lines(&format!("-T {channel}"), 20), file_lines(&format!("-T {channel}"), 60));
+            (file_lines(&format!("-T {channel}"), 20), file_lines(&format!("-T {channel}"), 100));
         assert!(near > 0 && far > 2 * near, "{channel}: {near} and {far} ns");
         assert_eq!(file_lines(&format!("-P {channel}"), 60), 0, "{channel}");
     }

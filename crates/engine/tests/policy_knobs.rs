@@ -137,8 +137,8 @@ fn feature_case(name: &str) -> Option<Setup> {
         "PREEMPT_SHORT" => Setup::new("2n2l2c2t", hackbench("-g 5 -f 6 -l 400 -T --pipe")),
         "PICK_BUDDY" => long_crowd().feature("NEXT_BUDDY", true),
         "YIELD_FORFEITS" => Setup::new("1c", yielders(4, 50)),
-        "PROTECT_SLICE" | "WAKEUP_PICK" => long_crowd().profile("linux-7.3"),
-        "DELAY_KEEPS_LAG" | "WAKEUP_PROTECT" => Setup::new("1c", uneven()).profile("linux-7.3"),
+        "PROTECT_SLICE" | "WAKEUP_PICK" | "WAKEUP_PROTECT" => long_crowd().profile("linux-7.3"),
+        "DELAY_KEEPS_LAG" => Setup::new("1c", uneven()).profile("linux-7.3"),
         // requests that end between two ticks
         "HRTICK" => Setup::new("1c", uneven()),
         "PREEMPT_FULL" | "PREEMPT_LAZY" => long_crowd(),

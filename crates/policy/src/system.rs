@@ -332,6 +332,32 @@ impl System {
         unsafe { (self.code.native.cw_active_balance_task)(&mut *self.sys, env, p, cpus_ptr) }
     }
 
+    /// The idle CPU that the tick of busy `cpu` has bring the averages of all idle ones up to date.
+    pub fn kick_nohz_stats(&mut self, cpu: usize, nohz_idle: &CpuMask, now: u64) -> Option<usize> {
+        // SAFETY: as above.
+        let ilb =
+            unsafe { (self.code.native.cw_kick_nohz_stats)(&mut *self.sys, cpu as i32, nohz_idle, now) };
+        usize::try_from(ilb).ok()
+    }
+
+    /// Is `cpu`, which goes idle, to do that itself?
+    pub fn nohz_newidle_stats(&self, cpu: usize, now: u64) -> bool {
+        // SAFETY: as above; the system is only read.
+        unsafe { (self.code.native.cw_nohz_newidle_stats)(&*self.sys, cpu as i32, now) }
+    }
+
+    /// Brings the averages of an idle CPU to `now`. True if they are not 0.
+    pub fn update_nohz_stats(&mut self, cpu: usize, now: u64) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.code.native.cw_update_nohz_stats)(&mut *self.sys, cpu as i32, now) }
+    }
+
+    /// The averages of all idle CPUs have been brought to `now`; `has_blocked`: some are not 0.
+    pub fn nohz_stats_done(&mut self, now: u64, has_blocked: bool) {
+        // SAFETY: as above.
+        unsafe { (self.code.native.cw_nohz_stats_done)(&mut *self.sys, now, has_blocked) }
+    }
+
     /// The idle CPU that the tick of busy `cpu` has balance for the idle ones.
     pub fn kick_ilb(&mut self, cpu: usize, nohz_idle: &CpuMask, now: u64) -> Option<usize> {
         // SAFETY: as above.

@@ -26,6 +26,7 @@ pub const NSEC_PER_SEC: u32 = 1000000000;
 pub const OCCUPANCY_SHIFT: u32 = 20;
 pub const PELT_STEP: u32 = 1024;
 pub const SYNC_SLEEP_NS: u32 = 10000;
+pub const NOHZ_STATS_MS: u32 = 32;
 pub const NO_ENTITY: i32 = -1;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -627,13 +628,14 @@ pub struct Sys {
     pub runnable_load: [Avg; 1024usize],
     pub nr_pref_llc: [[u32; 1024usize]; 128usize],
     pub task_group_depth: u32,
-    pub pad: u32,
+    pub nohz_has_blocked: u32,
+    pub nohz_next_blocked: u64,
     pub tg_load_avg: [u64; 16usize],
     pub tg_cpu: [TgCpu; 1024usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Sys"][::std::mem::size_of::<Sys>() - 5128656usize];
+    ["Size of Sys"][::std::mem::size_of::<Sys>() - 5128664usize];
     ["Alignment of Sys"][::std::mem::align_of::<Sys>() - 8usize];
     ["Offset of field: Sys::nr_cpus"][::std::mem::offset_of!(Sys, nr_cpus) - 0usize];
     ["Offset of field: Sys::mask_words"][::std::mem::offset_of!(Sys, mask_words) - 4usize];
@@ -660,9 +662,11 @@ const _: () = {
     ["Offset of field: Sys::runnable_load"][::std::mem::offset_of!(Sys, runnable_load) - 3916104usize];
     ["Offset of field: Sys::nr_pref_llc"][::std::mem::offset_of!(Sys, nr_pref_llc) - 3981640usize];
     ["Offset of field: Sys::task_group_depth"][::std::mem::offset_of!(Sys, task_group_depth) - 4505928usize];
-    ["Offset of field: Sys::pad"][::std::mem::offset_of!(Sys, pad) - 4505932usize];
-    ["Offset of field: Sys::tg_load_avg"][::std::mem::offset_of!(Sys, tg_load_avg) - 4505936usize];
-    ["Offset of field: Sys::tg_cpu"][::std::mem::offset_of!(Sys, tg_cpu) - 4506064usize];
+    ["Offset of field: Sys::nohz_has_blocked"][::std::mem::offset_of!(Sys, nohz_has_blocked) - 4505932usize];
+    ["Offset of field: Sys::nohz_next_blocked"]
+        [::std::mem::offset_of!(Sys, nohz_next_blocked) - 4505936usize];
+    ["Offset of field: Sys::tg_load_avg"][::std::mem::offset_of!(Sys, tg_load_avg) - 4505944usize];
+    ["Offset of field: Sys::tg_cpu"][::std::mem::offset_of!(Sys, tg_cpu) - 4506072usize];
 };
 pub const GROUP_HAS_SPARE: GroupType = 0;
 pub const GROUP_FULLY_BUSY: GroupType = 1;

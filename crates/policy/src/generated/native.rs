@@ -60,6 +60,10 @@ unsafe extern "C" {
         p: *const Task,
         cpus_ptr: *const CpuMask,
     ) -> bool;
+    pub fn cw_kick_nohz_stats(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask, now: u64) -> i32;
+    pub fn cw_nohz_newidle_stats(sys: *const Sys, cpu: i32, now: u64) -> bool;
+    pub fn cw_update_nohz_stats(sys: *mut Sys, cpu: i32, now: u64) -> bool;
+    pub fn cw_nohz_stats_done(sys: *mut Sys, now: u64, has_blocked: bool);
     pub fn cw_kick_ilb(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask, now: u64) -> i32;
     pub fn cw_fair_rq_init(cfs_rq: *mut FairRq);
     pub fn cw_task_weight(nice: i32, idle: bool) -> u32;
@@ -164,6 +168,11 @@ pub struct Native {
         p: *const Task,
         cpus_ptr: *const CpuMask,
     ) -> bool,
+    pub cw_kick_nohz_stats:
+        unsafe extern "C" fn(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask, now: u64) -> i32,
+    pub cw_nohz_newidle_stats: unsafe extern "C" fn(sys: *const Sys, cpu: i32, now: u64) -> bool,
+    pub cw_update_nohz_stats: unsafe extern "C" fn(sys: *mut Sys, cpu: i32, now: u64) -> bool,
+    pub cw_nohz_stats_done: unsafe extern "C" fn(sys: *mut Sys, now: u64, has_blocked: bool),
     pub cw_kick_ilb:
         unsafe extern "C" fn(sys: *mut Sys, cpu: i32, nohz_idle: *const CpuMask, now: u64) -> i32,
     pub cw_fair_rq_init: unsafe extern "C" fn(cfs_rq: *mut FairRq),
@@ -250,6 +259,10 @@ impl Native {
         cw_lb_next,
         cw_active_balance_begin,
         cw_active_balance_task,
+        cw_kick_nohz_stats,
+        cw_nohz_newidle_stats,
+        cw_update_nohz_stats,
+        cw_nohz_stats_done,
         cw_kick_ilb,
         cw_fair_rq_init,
         cw_task_weight,
@@ -318,6 +331,10 @@ impl Native {
                 cw_lb_next: *library.get(b"cw_lb_next\0")?,
                 cw_active_balance_begin: *library.get(b"cw_active_balance_begin\0")?,
                 cw_active_balance_task: *library.get(b"cw_active_balance_task\0")?,
+                cw_kick_nohz_stats: *library.get(b"cw_kick_nohz_stats\0")?,
+                cw_nohz_newidle_stats: *library.get(b"cw_nohz_newidle_stats\0")?,
+                cw_update_nohz_stats: *library.get(b"cw_update_nohz_stats\0")?,
+                cw_nohz_stats_done: *library.get(b"cw_nohz_stats_done\0")?,
                 cw_kick_ilb: *library.get(b"cw_kick_ilb\0")?,
                 cw_fair_rq_init: *library.get(b"cw_fair_rq_init\0")?,
                 cw_task_weight: *library.get(b"cw_task_weight\0")?,
