@@ -42,7 +42,7 @@ fn five_runs_show_a_large_effect() {
         "--headline",
         "cpu_migrations",
         "--headline",
-        "task_clock_s",
+        "newidle_time_s",
         "--seed",
         "1",
     ];
@@ -50,7 +50,7 @@ fn five_runs_show_a_large_effect() {
     assert!(report.contains("\nWAKEUP_BIAS_PREV: cpu_migrations "), "{report}");
     assert!(report.contains("% better (CI95: "), "{report}");
     assert!(
-        report.contains("\nWAKEUP_BIAS_PREV: task_clock_s: no change shown with 5 runs; one of "),
+        report.contains("\nWAKEUP_BIAS_PREV: newidle_time_s: no change shown with 5 runs; one of "),
         "{report}"
     );
     assert!(report.contains(" % or more would have been, 8 times in 10\n"), "{report}");
