@@ -177,22 +177,25 @@ static void test_one_of_two_moves(void)
 	CHECK(cpu_load(&sys, 0) >= load - 20);
 }
 
+/* Task 0 runs on CPU 0 until `now`, sleeps, and will wake on CPU 1. */
+static void sleeper_moves(u64 now)
+{
+	begin(1);
+	run(0, 0, START);
+	sleep_now(0, 0, now);
+	track_set_task_cpu(&sys, &task[0], 1);
+}
+
 /* A sleeper moves: its old CPU's load goes when that is updated next, except the part in which others ran there. */
 static void test_a_sleeper_moves(void)
 {
 	u64 now = START + 100 * PERIOD;
 
-	begin(1);
-	run(0, 0, START);
-	sleep_now(0, 0, now);
-	track_set_task_cpu(&sys, &task[0], 1);
+	sleeper_moves(now);
 	CHECK(cpu_load(&sys, 0) > 900);
 	update_blocked_averages(&sys, 0, now + PERIOD);
 	CHECK_EQ(cpu_load(&sys, 0), 0);
-	begin(1);
-	run(0, 0, START);
-	sleep_now(0, 0, now);
-	track_set_task_cpu(&sys, &task[0], 1);
+	sleeper_moves(now);
 	sys.cpu[0].removed.util_avg = 0;
 	update_blocked_averages(&sys, 0, now + PERIOD);
 	CHECK(cpu_load(&sys, 0) > 800);

@@ -18,6 +18,7 @@
  *	track_remove_task()	it has ended, or leaves the class
  *	set_next_task_idle()	the CPU goes idle
  *	put_prev_task_idle()	the CPU is no longer idle
+ *	clear_tg_offline_cfs_rqs()	the CPU goes offline (task_group.h)
  *
  * A CPU's averages are written by the holder of its runqueue's lock. There is one
  * exception: a CPU that pulls a task takes it off another queue without that lock. It
