@@ -23,7 +23,7 @@
 # make observe: compares what coreward's scheduler reports with the kernel's counters.
 # make effects: measures how features and tunables change migrations on a running kernel.
 # make kernels: tests on which of Debian's kernels coreward's scheduler loads.
-# make fidelity: compares published figures with simulated ones, with intervals and ablations, and writes docs/fidelity.md and .json.
+# make fidelity [EXPERIMENTS="FILE…"]: compares published figures with simulated ones, with intervals and ablations, and writes docs/fidelity.md and .json. Of experiments that are not given, the pages have what came of them last (docs/results/fidelity.jsonl).
 # make power: measures the false alarms of coreward compare and the changes that it finds, and writes docs/results/power.md.
 # make lengths: runs experiments with benchmarks of one, three and ten times their length, and writes how far their changes depend on it to docs/results/lengths.md.
 # make mutants: makes small changes to the policy, each of which its tests have to detect. With CAPTURES=DIR it also tells which the gates of make parity detect.
@@ -206,8 +206,9 @@ faults effects kernels observe: live
 	vm/$@
 
 fidelity: build
-	target/release/coreward fidelity experiments --intervals --ablations --state target/fidelity.jsonl --output docs/fidelity.md \
-		--record docs/fidelity.json --revision $$(git describe --always --dirty 2>/dev/null || echo unknown)
+	target/release/coreward fidelity $(or $(EXPERIMENTS),experiments) --intervals --ablations --state target/fidelity.jsonl \
+		--results docs/results/fidelity.jsonl --output docs/fidelity.md --record docs/fidelity.json \
+		--revision $$(git describe --always --dirty 2>/dev/null || echo unknown)
 
 power:
 	@sh scripts/setup.sh build

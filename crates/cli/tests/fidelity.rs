@@ -113,7 +113,8 @@ fn the_page_is_the_same_whatever_the_jobs() {
     let (experiment, page) = (dir.join("tiny.toml"), dir.join("page.md"));
     let write = |jobs: &str| {
         let (experiment, page) = (experiment.to_str().unwrap(), page.to_str().unwrap());
-        let ran = coreward(&["fidelity", experiment, "--output", page, "--jobs", jobs, "--ablations"]);
+        let options = ["--output", page, "--jobs", jobs, "--ablations", "--revision", "abc"];
+        let ran = coreward(&[&["fidelity", experiment], &options[..]].concat());
         assert_eq!((ran.status, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
         assert!(ran.stderr.starts_with("tiny: ") && ran.stderr.ends_with(" s\n"), "{}", ran.stderr);
         fs::read_to_string(page).unwrap()
@@ -126,11 +127,12 @@ fn the_page_is_the_same_whatever_the_jobs() {
         coreward(&[&["fidelity", experiment.to_str().unwrap(), "--ablations"], &options[..]].concat());
     assert_eq!(with_record.stdout, once);
     let scores: Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
-    assert_eq!((&scores["revision"], &scores["overall"]["compared"]), (&"abc".into(), &7.into()));
-    assert_eq!(scores["families"]["pipes"], scores["overall"]);
-    assert_eq!(scores["model"].as_str().unwrap().len(), 8);
+    let family = &scores["families"]["pipes"];
+    assert_eq!((&family["revision"], &family["compared"]), (&"abc".into(), &7.into()));
+    assert_eq!(&scores["overall"]["compared"], &family["compared"]);
+    assert_eq!(family["model"].as_str().unwrap().len(), 8);
     fs::remove_file(&record).unwrap();
-    let shown = coreward(&["fidelity", experiment.to_str().unwrap(), "--ablations"]);
+    let shown = coreward(&["fidelity", experiment.to_str().unwrap(), "--ablations", "--revision", "abc"]);
     assert_eq!(shown.stdout, once, "on standard output without --output");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
 
@@ -222,6 +224,47 @@ fn a_killed_command_continues_with_what_is_finished() {
 }
 
 #[test]
+fn a_few_experiments_are_run_again_and_the_page_is_of_all() {
+    let dir = directory("fidelity_results");
+    let experiment = |name: &str, family: &str| {
+        let file = dir.join(format!("{name}.toml"));
+        let named = EXPERIMENT.replace("name = \"tiny\"", &format!("name = \"{name}\""));
+        fs::write(&file, named.replace("\"pipes\"", &format!("\"{family}\""))).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let (first, second, third) = (experiment("a", "one"), experiment("b", "one"), experiment("c", "two"));
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let (results, record) = (path("results.jsonl"), path("record.json"));
+    let run = |files: &[&str], revision: &str| {
+        let options = ["--results", &results, "--record", &record, "--revision", revision, "--runs", "1"];
+        let ran = coreward(&[&["fidelity"], files, &options[..]].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let revisions = |family: &str| {
+            let start = format!("| {family} ");
+            let row = ran.stdout.lines().find(|line| line.starts_with(&start)).unwrap().to_owned();
+            row.rsplit('|').nth(1).unwrap().trim().to_owned()
+        };
+        (ran.stderr.lines().count(), [revisions("one"), revisions("two")], ran.stdout.clone())
+    };
+    let revisions = |one: &str, two: &str| [one.to_owned(), two.to_owned()];
+    let (ran, of, page) = run(&[&first, &second, &third], "old");
+    assert_eq!((ran, of), (3, revisions("old", "old")));
+    let (ran, of, again) = run(&[&second], "new");
+    assert_eq!((ran, of), (1, revisions("old, new", "old")));
+    let scores: Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    assert_eq!(scores["families"]["one"]["revision"], "old, new");
+    assert_eq!(again.matches("\n| T-1 ").count(), 3, "{again}");
+    assert_eq!(run(&[&third, &first, &second], "old"), (3, revisions("old", "old"), page));
+
+    let broken = fs::read_to_string(&results).unwrap().replacen("\"family\"", "\"kind\"", 1);
+    fs::write(&results, &broken).unwrap();
+    let ran = coreward(&["fidelity", &first, "--results", &results]);
+    let start = format!("coreward: --results: {results}:1: no result of an experiment: ");
+    assert!(ran.status == 2 && ran.stderr.starts_with(&start), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(&results).unwrap(), broken, "it is left as it was");
+}
+
+#[test]
 fn ablations_of_a_comparison() {
     let dir = directory("ablations");
     let file = dir.join("tiny.toml");
@@ -278,6 +321,13 @@ fn what_is_refused() {
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left");
 
     fs::write(&file, EXPERIMENT).unwrap();
+    let link = dir.join("twice.toml");
+    fs::hard_link(&file, &link).unwrap();
+    let ran = coreward(&["fidelity", path, link.to_str().unwrap()]);
+    let message = format!("coreward: {}: {path} has an experiment of the same name, too\n", link.display());
+    assert_eq!((ran.status, ran.stderr), (2, message));
+    fs::remove_file(&link).unwrap();
+
     let nowhere = dir.join("no/page.md");
     let nowhere = nowhere.to_str().unwrap();
     refused(

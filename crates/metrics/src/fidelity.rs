@@ -247,11 +247,22 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Summary::of(&values.collect::<Vec<_>>()).map(|summary| summary.median)
 }
 
+/// The program that something was run by.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its revision, in any words.
+    pub revision: String,
+    /// The fingerprint of its model: a later model has another one.
+    pub model: String,
+}
+
 /// The experiments of one family.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Family {
     /// Its name.
     pub name: String,
+    /// The programs that ran them, in the order of the experiments.
+    pub origins: Vec<Origin>,
     /// What its rows say together.
     pub score: Score,
     /// Its rows in the order of the experiments.
@@ -261,7 +272,49 @@ pub struct Family {
     pub ablations: Vec<Ablated>,
 }
 
-/// An experiment that was run.
+impl Family {
+    fn new(name: String, outcomes: Vec<(Origin, Ran)>) -> Family {
+        let (mut origins, mut rows, mut ablations) = (Vec::new(), Vec::new(), Vec::new());
+        for (origin, ran) in outcomes {
+            if !origins.contains(&origin) {
+                origins.push(origin);
+            }
+            rows.extend(ran.rows);
+            ablations.extend(ran.ablations);
+        }
+        Family { name, origins, score: Score::of(rows.iter()), rows, ablations }
+    }
+
+    /// The revisions that ran its experiments.
+    pub fn revisions(&self) -> String {
+        let mut revisions: Vec<&str> = self.origins.iter().map(|origin| origin.revision.as_str()).collect();
+        revisions.dedup();
+        revisions.join(", ")
+    }
+
+    /// The model that they are of, if it is one.
+    fn model(&self) -> Option<&str> {
+        let (first, others) = self.origins.split_first()?;
+        others.iter().all(|origin| origin.model == first.model).then_some(&first.model)
+    }
+}
+
+/// What came of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its name.
+    pub experiment: String,
+    /// The family that it belongs to.
+    pub family: String,
+    /// The program that ran it.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// Its figures.
+    #[serde(flatten)]
+    pub ran: Ran,
+}
+
+/// The figures of an experiment that was run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ran {
     /// The published rows of all its cases, with their verdicts.
@@ -300,22 +353,15 @@ pub struct Fidelity {
 }
 
 impl Fidelity {
-    /// Scores experiments, each with the name of its family.
-    pub fn new(ran: Vec<(String, Ran)>, notes: Vec<String>) -> Fidelity {
-        let mut families: BTreeMap<String, (Vec<Row>, Vec<Ablated>)> = BTreeMap::new();
-        for (family, Ran { rows, ablations }) in ran {
-            let family = families.entry(family).or_default();
-            family.0.extend(rows);
-            family.1.extend(ablations);
+    /// Scores experiments.
+    pub fn new(outcomes: Vec<Outcome>, notes: Vec<String>) -> Fidelity {
+        let mut by_family: BTreeMap<String, Vec<(Origin, Ran)>> = BTreeMap::new();
+        for Outcome { family, origin, ran, .. } in outcomes {
+            by_family.entry(family).or_default().push((origin, ran));
         }
-        let overall = Score::of(families.values().flat_map(|(rows, _)| rows));
-        let families = families.into_iter().map(|(name, (rows, ablations))| Family {
-            name,
-            score: Score::of(rows.iter()),
-            rows,
-            ablations,
-        });
-        let families: Vec<Family> = families.collect();
+        let families: Vec<Family> =
+            by_family.into_iter().map(|(name, outcomes)| Family::new(name, outcomes)).collect();
+        let overall = Score::of(families.iter().flat_map(|family| &family.rows));
         let fit = Fit::of(&families);
         let before = before::levels(&families);
         let reliability = reliability::classes(&families);
@@ -361,8 +407,18 @@ mod tests {
         }
     }
 
+    /// Of one comparison, by revision `abc`.
+    pub(super) fn outcome(family: &str, comparison: &Comparison) -> Outcome {
+        Outcome {
+            experiment: comparison.experiment.clone(),
+            family: family.into(),
+            origin: Origin { revision: "abc".into(), model: "m".into() },
+            ran: Ran::new(slice::from_ref(comparison), vec![]),
+        }
+    }
+
     fn fidelity(comparison: Comparison) -> Fidelity {
-        Fidelity::new(vec![("f".into(), Ran::new(&[comparison], vec![]))], vec![])
+        Fidelity::new(vec![outcome("f", &comparison)], vec![])
     }
 
     fn verdict(base: f64, patched: f64, published: Published) -> RowVerdict {
@@ -437,11 +493,25 @@ mod tests {
     #[test]
     fn families_are_in_the_order_of_their_names() {
         let comparison = comparison(100.0, 105.0, vec![published(10.0, None)]);
-        let ran = |family: &str| (family.to_owned(), Ran::new(slice::from_ref(&comparison), vec![]));
-        let fidelity = Fidelity::new(vec![ran("b"), ran("a"), ran("b")], vec![]);
+        let fidelity =
+            Fidelity::new(["b", "a", "b"].map(|family| outcome(family, &comparison)).into(), vec![]);
         let families: Vec<_> = fidelity.families.iter().map(|f| (f.name.as_str(), f.rows.len())).collect();
         assert_eq!(families, [("a", 1), ("b", 2)]);
         assert_eq!(fidelity.overall.compared, 3);
+    }
+
+    #[test]
+    fn a_family_of_several_revisions_is_of_one_model_or_of_none() {
+        let comparison = comparison(100.0, 105.0, vec![published(10.0, None)]);
+        let of = |revision: &str, model: &str| Outcome {
+            origin: Origin { revision: revision.into(), model: model.into() },
+            ..outcome("f", &comparison)
+        };
+        let family = |outcomes: &[Outcome]| Fidelity::new(outcomes.to_vec(), vec![]).families.remove(0);
+        let one = family(&[of("abc", "m"), of("def", "m"), of("abc", "m")]);
+        assert_eq!((one.revisions().as_str(), one.model()), ("abc, def", Some("m")));
+        let two = family(&[of("abc", "m"), of("abc", "n")]);
+        assert_eq!((two.revisions().as_str(), two.model()), ("abc", None));
     }
 
     #[test]

@@ -220,8 +220,12 @@ pub(crate) struct Fidelity {
     /// it was built, docs/fidelity.json [default: no]
     #[arg(long, value_name = "F.json")]
     pub(crate) record: Option<PathBuf>,
-    /// What the record says that it is of, like a commit [default: the version of coreward]
-    #[arg(long, value_name = "TEXT", requires = "record")]
+    /// Keep what came of each experiment in a file, with its revision. The page and the record are of all experiments in it:
+    /// of those that are not given, they have what came of them when they were last run [default: no]
+    #[arg(long, value_name = "F.jsonl")]
+    pub(crate) results: Option<PathBuf>,
+    /// What the experiments are said to have been run by, like a commit [default: the version of coreward]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) revision: Option<String>,
     /// Number of runs of each side [default: as in the experiment, or 5]
     #[arg(long, value_name = "N",

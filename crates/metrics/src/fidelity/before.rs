@@ -67,8 +67,8 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
-    use crate::fidelity::tests::{comparison, published};
-    use crate::fidelity::{Fidelity, Ran};
+    use crate::fidelity::Fidelity;
+    use crate::fidelity::tests::{comparison, outcome, published};
     use crate::published::Published;
     use crate::stats::Statistic;
 
@@ -82,7 +82,7 @@ mod tests {
             comparison(100.0, 110.0, vec![row(50.0), row(50.0), row(400.0), row(0.0), min, without]);
         comparison.recipe.machine = "m: a machine".into();
         comparison.recipe.workload = "hackbench -g 1".into();
-        let fidelity = Fidelity::new(vec![("f".into(), Ran::new(&[comparison], vec![]))], vec![]);
+        let fidelity = Fidelity::new(vec![outcome("f", &comparison)], vec![]);
         let [level] = &fidelity.before[..] else { panic!("{:?}", fidelity.before) };
         let names = [&level.machine, &level.benchmark, &level.metric].map(String::as_str);
         assert_eq!(names, ["m", "hackbench", "events_per_s"]);

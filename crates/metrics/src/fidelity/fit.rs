@@ -118,7 +118,7 @@ mod tests {
             verdict: RowVerdict::RightSign,
         };
         let rows = vec![row];
-        Family { name: name.into(), score: Score::of(rows.iter()), rows, ablations: vec![] }
+        Family { name: name.into(), score: Score::of(rows.iter()), rows, origins: vec![], ablations: vec![] }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub fn render(fidelity: &Fidelity) -> String {
 const INTERVAL: &str = "80 % interval";
 /// Likewise of the families.
 const COVERED: &str = "covered";
+/// The last column of the families.
+const REVISION: &str = "revision";
 
 fn how_to_read(intervals: bool) -> String {
     let twice = EFFECT_SPREADS;
@@ -66,6 +68,7 @@ of the published and the simulated spread.
 - The error is the distance of the simulated change from the published one in percentage points.
 {interval}- *No figure* means that the simulation has no such value, or 0 before the change; it counts as not right. Metrics that are \
 not simulated are listed and not counted.
+- The revision is that which last ran the experiments of a family.
 - Patches are published with the rows that favour them; rows of independent testers also show losses.
 "
     )
@@ -84,10 +87,15 @@ fn summary(fidelity: &Fidelity, intervals: bool) -> String {
         "median error of null rows",
         "not compared",
     ];
-    let header = header.into_iter().chain(intervals.then_some(COVERED)).map(String::from);
-    let line = |name: &str, score: &Score| score_cells(name, score, intervals);
-    let families = fidelity.families.iter().map(|family| line(&escape(&family.name), &family.score));
-    let all = families.chain(std::iter::once(line("**all**", &fidelity.overall)));
+    let header = header.into_iter().chain(intervals.then_some(COVERED)).chain([REVISION]).map(String::from);
+    let line = |name: &str, score: &Score, revisions: String| {
+        score_cells(name, score, intervals).into_iter().chain([revisions]).collect::<Vec<_>>()
+    };
+    let families = fidelity
+        .families
+        .iter()
+        .map(|family| line(&escape(&family.name), &family.score, escape(&family.revisions())));
+    let all = families.chain(std::iter::once(line("**all**", &fidelity.overall, String::new())));
     table(1, &header.collect::<Vec<_>>(), &all.collect::<Vec<_>>())
 }
 
@@ -248,7 +256,7 @@ mod tests {
     use super::{COVERED, INTERVAL};
     use crate::ablation::Ablated;
     use crate::compare::{example, golden};
-    use crate::fidelity::{Fidelity, Ran, render};
+    use crate::fidelity::{Fidelity, Origin, Outcome, Ran, render};
     use crate::published::Published;
     use crate::registry::Metric;
     use crate::uncertainty::Uncertainty;
@@ -276,15 +284,21 @@ mod tests {
         ];
         comparison.variants[0].uncertainty = uncertainty(30.0, 45.0);
         let ablated = Ablated::new(&example(), [("no line transfers", &example())]);
-        let bias = ("bias_prev".into(), Ran::new(&[comparison], vec![ablated]));
+        let outcome = |family: &str, revision: &str, ran| Outcome {
+            experiment: "e".into(),
+            family: family.into(),
+            origin: Origin { revision: revision.into(), model: "m".into() },
+            ran,
+        };
+        let bias = outcome("bias_prev", "abc", Ran::new(&[comparison], vec![ablated]));
         let mut other = example().of_case(Some("2 groups".into()));
         other.published.truncate(1);
         let without = Ran::new(std::slice::from_ref(&other), vec![]);
         other.variants[0].uncertainty = uncertainty(38.0, 41.0);
-        let others = ["another", "third"].map(|family| (family.into(), Ran::new(&[other.clone()], vec![])));
-        let all = others.into_iter().chain([bias]).collect();
+        let other = |family, revision| outcome(family, revision, Ran::new(&[other.clone()], vec![]));
+        let all = vec![other("another", "abc"), other("third", "abc"), other("third", "def"), bias];
         golden("fidelity.md", &render(&Fidelity::new(all, vec!["A note.".into()])));
-        let page = render(&Fidelity::new(vec![("another".into(), without)], vec![]));
+        let page = render(&Fidelity::new(vec![outcome("another", "abc", without)], vec![]));
         assert!(!page.contains(INTERVAL) && !page.contains(COVERED), "none was asked for");
     }
 

@@ -4,25 +4,33 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fidelity, Reliability, Row, RowVerdict, Score};
+use super::{Family, Fidelity, Reliability, Row, RowVerdict, Score};
 
 /// The scores of all families, as `coreward fidelity --record` writes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The revision of coreward that they are of.
-    pub revision: String,
-    /// A fingerprint of the model that they are of: a later model has another one. `None` if it was not taken.
-    pub model: Option<String>,
     /// Over all families.
     pub overall: Score,
     /// By the family's name.
-    pub families: BTreeMap<String, Score>,
+    pub families: BTreeMap<String, OfFamily>,
     /// By the family's name and the [`benchmark`].
     #[serde(default)]
     pub benchmarks: BTreeMap<String, BTreeMap<String, Hits>>,
     /// What was published where changes of some size were simulated.
     #[serde(default)]
     pub reliability: Vec<Reliability>,
+}
+
+/// The score of one family.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfFamily {
+    /// The revisions of coreward that it is of.
+    pub revision: String,
+    /// The fingerprint of the model that it is of; `None` if it is of several.
+    pub model: Option<String>,
+    /// What its rows say together.
+    #[serde(flatten)]
+    pub score: Score,
 }
 
 /// How often the simulation said what was published.
@@ -83,8 +91,12 @@ pub struct Standing {
 
 impl Record {
     /// The record of what was simulated.
-    pub fn new(fidelity: &Fidelity, revision: &str, model: &str) -> Record {
-        let score = |family: &super::Family| (family.name.clone(), family.score.clone());
+    pub fn new(fidelity: &Fidelity) -> Record {
+        let of = |family: &Family| OfFamily {
+            revision: family.revisions(),
+            model: family.model().map(str::to_owned),
+            score: family.score.clone(),
+        };
         let mut benchmarks: BTreeMap<String, BTreeMap<String, Hits>> = BTreeMap::new();
         for family in &fidelity.families {
             let of_family = benchmarks.entry(family.name.clone()).or_default();
@@ -93,10 +105,8 @@ impl Record {
             }
         }
         Record {
-            revision: revision.to_owned(),
-            model: Some(model.to_owned()),
             overall: fidelity.overall.clone(),
-            families: fidelity.families.iter().map(score).collect(),
+            families: fidelity.families.iter().map(|family| (family.name.clone(), of(family))).collect(),
             benchmarks,
             reliability: fidelity.reliability.clone(),
         }
@@ -112,11 +122,12 @@ impl Record {
 
     /// The record of a family, if it has one; `model` is the fingerprint of the present model.
     pub fn standing(&self, family: &str, model: &str) -> Option<Standing> {
+        let of = self.families.get(family)?;
         Some(Standing {
             family: family.to_owned(),
-            revision: self.revision.clone(),
-            current: self.model.as_deref() == Some(model),
-            score: self.families.get(family)?.clone(),
+            revision: of.revision.clone(),
+            current: of.model.as_deref() == Some(model),
+            score: of.score.clone(),
         })
     }
 }
@@ -166,12 +177,14 @@ mod tests {
             covered: 9,
             not_compared: 3,
         };
-        let families = [("bias_prev".to_owned(), score.clone())].into();
-        let record = Record {
+        let of = |model: Option<&str>| OfFamily {
             revision: "abc".into(),
-            model: Some("m".into()),
-            overall: score,
-            families,
+            model: model.map(str::to_owned),
+            score: score.clone(),
+        };
+        let record = Record {
+            overall: score.clone(),
+            families: [("bias_prev".into(), of(Some("m"))), ("mixed".into(), of(None))].into(),
             benchmarks: BTreeMap::new(),
             reliability: Vec::new(),
         };
@@ -185,6 +198,7 @@ mod tests {
             text("bias_prev", "n")
                 .ends_with(" (docs/fidelity.md, revision abc; the model has changed since)")
         );
+        assert!(text("mixed", "m").ends_with("; the model has changed since)"));
         assert_eq!(text("other", "m"), "no published figures of this kind were checked");
     }
 
@@ -206,8 +220,6 @@ mod tests {
         let hits = |right| Hits { scored: 10, right, null: 2, null_ok: 1 };
         let of = |family: &str, right| (family.to_owned(), [("hackbench".to_owned(), hits(right))].into());
         let record = Record {
-            revision: String::new(),
-            model: None,
             overall: Fidelity::new(vec![], vec![]).overall,
             families: BTreeMap::new(),
             benchmarks: [of("a", 4), of("b", 7)].into(),

@@ -141,16 +141,16 @@ fn is_where_others_are(figure: &Figure, class: &[&Figure]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fidelity::tests::{comparison, published};
-    use crate::fidelity::{Fidelity, Ran};
+    use crate::fidelity::tests::{comparison, outcome, published};
+    use crate::fidelity::{Fidelity, Outcome};
     use crate::published::Published;
 
     /// A family of published changes that have a spread of 1 %, beside a simulated one.
-    fn family(name: &str, simulated_pct: f64, changes: &[f64]) -> (String, Ran) {
+    fn family(name: &str, simulated_pct: f64, changes: &[f64]) -> Outcome {
         let rows = changes.iter().map(|change| published(*change, Some(1.0)));
         let extreme = Published { statistic: Statistic::Max, ..published(1000.0, None) };
         let comparison = comparison(100.0, 100.0 + simulated_pct, rows.chain([extreme]).collect());
-        (name.into(), Ran::new(&[comparison], vec![]))
+        outcome(name, &comparison)
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! `coreward fidelity`: compares the published figures of many experiments with simulated ones.
 
+mod results;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use coreward_input::printable;
-use coreward_metrics::fidelity::{Ran, Record, render};
+use coreward_metrics::fidelity::{Origin, Outcome, Ran, Record, render};
 use coreward_metrics::{Comparison, Fidelity};
 use rayon::ThreadPool;
 use serde_json::json;
@@ -29,21 +32,35 @@ const NO_FAMILY: &str = "other";
 pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let files = prepared::files(&args.experiments)?;
     let experiments = load(args, &files)?;
+    let mut all = args.results.as_deref().map(results::read).transpose()?.unwrap_or_default();
     let inputs = files.into_iter().chain(experiments.iter().flat_map(|it| it.prepared.inputs()));
     let mut outputs = Outputs::new(inputs.chain(args.state.clone()));
-    let file = args.output.as_deref().map(|file| outputs.create("--output", file)).transpose()?;
-    let record = args.record.as_deref().map(|file| outputs.create("--record", file)).transpose()?;
+    let mut output =
+        |option, path: &Option<PathBuf>| path.as_deref().map(|path| outputs.create(option, path)).transpose();
+    let page = output("--output", &args.output)?;
+    let record = output("--record", &args.record)?;
+    let results = output("--results", &args.results)?;
     let pool = prepared::pool(args.jobs)?;
     let state = State::open("fidelity", args.state.as_deref())?;
+    let origin = Origin {
+        revision: args.revision.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        model: standing::model()?,
+    };
     // one after the other, which frees the machines of each before the next is run
-    let ran = experiments.into_iter().map(|experiment| run_one(&experiment, &pool, &state));
-    let fidelity = Fidelity::new(ran.collect::<Result<_>>()?, notes(args));
-    if let Some(mut file) = record {
-        let revision = args.revision.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
-        output::json(&mut file, &Record::new(&fidelity, revision, &standing::model()?))?;
+    for experiment in experiments {
+        let outcome = run_one(&experiment, &origin, &pool, &state)?;
+        all.insert(outcome.experiment.clone(), outcome);
+    }
+    if let Some(mut file) = results {
+        results::write(&all, &mut file)?;
         file.finish()?;
     }
-    match file {
+    let fidelity = Fidelity::new(all.into_values().collect(), notes(args));
+    if let Some(mut file) = record {
+        output::json(&mut file, &Record::new(&fidelity))?;
+        file.finish()?;
+    }
+    match page {
         Some(mut file) => {
             write(args, &fidelity, &mut file)?;
             file.finish()
@@ -65,10 +82,13 @@ struct Published {
 fn load(args: &cli::Fidelity, files: &[PathBuf]) -> Result<Vec<Published>> {
     let overrides =
         Overrides { runs: args.runs, scale: args.scale, strict: args.strict, ..Overrides::default() };
-    let mut experiments = Vec::new();
+    let (mut experiments, mut names) = (Vec::new(), BTreeMap::new());
     for path in files {
         let experiment = Experiment::load(path)?;
         if !experiment.published.is_empty() {
+            if let Some(other) = names.insert(experiment.name.clone(), path) {
+                bail!("{}: {} has an experiment of the same name, too", path.display(), other.display());
+            }
             let prepared = Prepared::new(experiment, &overrides, args.ablations)?;
             let points = args.intervals.and_then(|given| given.or(prepared.experiment.points));
             let key = key(args, path, points, &prepared)?;
@@ -96,26 +116,36 @@ fn key(args: &cli::Fidelity, file: &Path, points: Option<u32>, prepared: &Prepar
     })))
 }
 
-/// Runs an experiment, and says on standard error how long that took; or finds it in the state.
-fn run_one(
+fn run_one(published: &Published, origin: &Origin, pool: &ThreadPool, state: &State<Ran>) -> Result<Outcome> {
+    let experiment = &published.prepared.experiment;
+    let ran = match state.get(&published.key) {
+        Some(ran) => ran.clone(),
+        None => simulate(published, pool, state)?,
+    };
+    Ok(Outcome {
+        experiment: experiment.name.clone(),
+        family: experiment.family.clone().unwrap_or_else(|| NO_FAMILY.to_owned()),
+        origin: origin.clone(),
+        ran,
+    })
+}
+
+/// Runs an experiment, and says on standard error how long that took.
+fn simulate(
     Published { prepared, points, key }: &Published,
     pool: &ThreadPool,
     state: &State<Ran>,
-) -> Result<(String, Ran)> {
+) -> Result<Ran> {
     let start = Instant::now();
-    let experiment = &prepared.experiment;
-    let family = experiment.family.clone().unwrap_or_else(|| NO_FAMILY.to_owned());
-    if let Some(ran) = state.get(key) {
-        return Ok((family, ran.clone()));
-    }
     let mut comparisons = prepared.compare(pool, &Effort::default())?;
     if let Some(points) = *points {
         uncertainty::add(&mut comparisons, Comparison::published_metrics, prepared, points, pool)?;
     }
     let ran = Ran::new(&comparisons, prepared.ablate(&comparisons, pool)?);
     state.keep(key, &ran)?;
-    caller::tell(&format!("{}: {:.1} s", printable(&experiment.name), start.elapsed().as_secs_f64()));
-    Ok((family, ran))
+    let name = printable(&prepared.experiment.name);
+    caller::tell(&format!("{name}: {:.1} s", start.elapsed().as_secs_f64()));
+    Ok(ran)
 }
 
 /// A remark for the reader, if the runs are not those of the experiment files.
