@@ -1,6 +1,8 @@
 //! `coreward explain`: the first decisions of a run in plain words.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use coreward_engine::{Leaving, Moment, Trace, Waker};
@@ -19,8 +21,11 @@ pub(crate) fn run(args: &cli::Explain, out: &mut dyn Write) -> Result<()> {
         bail!("--cpu is {cpu}, allowed are 0 to {} on {}", nr_cpus - 1, host.machine.name);
     }
     let code = host.policy.code;
-    let mut first = First { args, decisions: Vec::new() };
-    host.run(&workload, args.simulated.seed, &mut first)?;
+    let mut first = First { args, decisions: Vec::new(), enough: Arc::clone(&host.interrupt) };
+    let ran = host.run(&workload, args.simulated.seed, &mut first);
+    if !first.is_complete() {
+        ran?;
+    }
     if first.decisions.is_empty() {
         bail!("no decision of this run is about {}", first.wanted());
     }
@@ -37,9 +42,15 @@ pub(crate) fn run(args: &cli::Explain, out: &mut dyn Write) -> Result<()> {
 struct First<'a> {
     args: &'a cli::Explain,
     decisions: Vec<Decision>,
+    /// Ends the run.
+    enough: Arc<AtomicBool>,
 }
 
 impl First<'_> {
+    fn is_complete(&self) -> bool {
+        self.decisions.len() == self.args.first as usize
+    }
+
     /// What the user asked for, in words.
     fn wanted(&self) -> String {
         let task = self.args.pid.map(|pid| format!("task {pid} (--pid)"));
@@ -62,8 +73,9 @@ impl Trace for First<'_> {
     fn switch(&mut self, _: Moment, _: usize, _: i32, _: Leaving, _: i32) {}
 
     fn decision(&mut self, d: &Decision) {
-        if self.decisions.len() < self.args.first as usize && self.wants(d) {
+        if !self.is_complete() && self.wants(d) {
             self.decisions.push(*d);
+            self.enough.store(self.is_complete(), Ordering::Relaxed);
         }
     }
 }

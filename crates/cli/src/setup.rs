@@ -41,7 +41,8 @@ pub(crate) struct Host {
     pub(crate) events: Vec<Change>,
     partitions: Vec<Partition>,
     /// Ends its runs early.
-    interrupt: Arc<AtomicBool>,
+    /// Ends a run early.
+    pub(crate) interrupt: Arc<AtomicBool>,
     /// What a reader has to know of how its policy was chosen.
     pub(crate) notes: Vec<String>,
 }
@@ -164,6 +165,14 @@ impl Default {
             ));
         }
     }
+
+    /// Packs tasks on busy CPUs as a kernel does.
+    pub(crate) fn packs(&mut self, bits: u8) {
+        self.policy.changes.set_tunable(Tunable::vcpu_pack, bits.into());
+        self.notes.push(format!(
+            "the machine's kernel runs with sched_vcpu_pack={bits}: vcpu_pack={bits}, other than any profile"
+        ));
+    }
 }
 
 /// The same on the machine that is named so. What is wrong with it is said where it is loaded to be used.
@@ -197,10 +206,7 @@ pub(crate) fn default_policy(machine: &str) -> Default {
         notes.push(format!("the machine's kernel runs with {}, other than the profile", set.join(", ")));
     }
     if let Some(bits) = loaded.as_ref().and_then(|machine| machine.vcpu_pack) {
-        policy.changes.set_tunable(Tunable::vcpu_pack, bits.into());
-        notes.push(format!(
-            "the machine's kernel runs with sched_vcpu_pack={bits}: vcpu_pack={bits}, other than any profile"
-        ));
+        default.packs(bits);
     }
     default
 }

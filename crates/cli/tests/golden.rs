@@ -140,6 +140,17 @@ fn a_run_reports_what_was_run() {
     assert_eq!((metric("messages_per_s") * metric("runtime_s")).round(), 1000.0);
 }
 
+/// It ends with the last decision that was asked for, and before the limit.
+#[test]
+fn explain_runs_no_longer_than_it_has_to() {
+    let long = ["explain", "hackbench -g 1 -l 1000000", "--machine", "2c", "--time-limit", "1"];
+    let text = stdout(&[&long[..], &["--first", "3"]].concat());
+    assert_eq!(text.lines().count(), 3, "{text}");
+    let nobody = [&["explain", "stress-ng --cpu 1 --timeout 9", "--machine", "1c"][..], &["--first", "9999"]];
+    let ran = coreward(&[&nobody.concat()[..], &["--time-limit", "1"]].concat());
+    assert!(ran.status == 2 && ran.stderr.contains("did not end within 1 s"), "{}", ran.stderr);
+}
+
 #[test]
 fn explanations_are_of_what_was_asked_for() {
     let args = ["explain", "hackbench -g 1 -f 2 -l 10 -T --pipe", "--machine", "1n2l2c1t", "--json"];
