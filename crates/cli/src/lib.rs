@@ -80,11 +80,12 @@ const UNMET: u8 = 1;
 pub fn main() -> ExitCode {
     let mut out = Printer::new(Named::new("to standard output", UntilClosed::new(io::stdout().lock())));
     match parse(env::args_os().collect()).and_then(|command| carry_out(command, &mut out)) {
-        Err(error) if is_help(&error) => {
-            // a failure of this cannot be reported any more
-            let _ = error.downcast_ref().map(clap::Error::print);
-            ExitCode::SUCCESS
-        }
+        Err(error) if is_help(&error) => match error.downcast_ref().map_or(Ok(()), clap::Error::print) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                fail(FAILURE, &format!("cannot write to standard output: {error}"))
+            }
+            _ => ExitCode::SUCCESS,
+        },
         Err(error) if error.is::<unmet::Unmet>() => fail(UNMET, &message(&error)),
         Err(error) => fail(FAILURE, &message(&error)),
         Ok(()) => ExitCode::SUCCESS,

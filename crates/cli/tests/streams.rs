@@ -67,6 +67,12 @@ fn full_standard_error_ends_no_command() {
     assert!(noted.status.success() && !noted.stdout.is_empty());
     let refused = coreward(&["topology", "nix"]).stderr(full()).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
+    for args in [&["--help"][..], &["run", "--help"], &["--version"]] {
+        let ran = coreward(args).stdout(full()).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        let start = "coreward: cannot write to standard output: No space left";
+        assert!(ran.status.code() == Some(2) && said.starts_with(start), "{args:?}: {said}");
+    }
 }
 
 /// Phases that do nothing, over and over.
