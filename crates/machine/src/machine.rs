@@ -22,6 +22,9 @@ const MAX_DISTANCES: usize = 16;
 /// Full capacity: that of the biggest CPU at its highest frequency (`SCHED_CAPACITY_SCALE`).
 pub const CAPACITY_SCALE: u32 = 1024;
 
+/// Largest cache line, in bytes. Those of today's machines have 32 to 256.
+const MAX_LINE_BYTES: u64 = 4096;
+
 /// Distance of a node to itself, by the ACPI SLIT.
 pub const LOCAL_DISTANCE: u32 = 10;
 
@@ -524,8 +527,10 @@ impl Machine {
     /// Addresses are cut into lines by their lowest bits.
     fn check_line(&self) -> Result<(), String> {
         match self.caches.line_bytes {
-            bytes if bytes.is_power_of_two() => Ok(()),
-            bytes => Err(format!("caches.line_bytes is {bytes}, it must be a power of two")),
+            bytes if bytes.is_power_of_two() && bytes <= MAX_LINE_BYTES => Ok(()),
+            bytes => Err(format!(
+                "caches.line_bytes is {bytes}, it must be a power of two, at most {MAX_LINE_BYTES}"
+            )),
         }
     }
 }

@@ -359,7 +359,7 @@ fn wrong_figures() {
     );
     assert_eq!(
         figure("[caches]\nline_bytes = 65"),
-        "m.toml: caches.line_bytes is 65, it must be a power of two"
+        "m.toml: caches.line_bytes is 65, it must be a power of two, at most 4096"
     );
     assert!(
         figure("\n[costs]\ntik_ns = 1")

@@ -332,7 +332,7 @@ fn hwloc_errors() {
     );
     assert_eq!(
         changed("cache_linesize=\"64\"", "cache_linesize=\"62\""),
-        "t.xml: caches.line_bytes is 62, it must be a power of two"
+        "t.xml: caches.line_bytes is 62, it must be a power of two, at most 4096"
     );
     assert_eq!(changed("10 21 21 10", "10 21 21"), "t.xml:59: 3 distances for 2 nodes");
     assert_eq!(
