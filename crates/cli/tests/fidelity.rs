@@ -229,6 +229,7 @@ fn a_few_experiments_are_run_again_and_the_page_is_of_all() {
     let experiment = |name: &str, family: &str| {
         let file = dir.join(format!("{name}.toml"));
         let named = EXPERIMENT.replace("name = \"tiny\"", &format!("name = \"{name}\""));
+        let named = named.replace("runs = 2", "runs = 1");
         fs::write(&file, named.replace("\"pipes\"", &format!("\"{family}\""))).unwrap();
         file.to_str().unwrap().to_owned()
     };
@@ -236,7 +237,7 @@ fn a_few_experiments_are_run_again_and_the_page_is_of_all() {
     let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     let (results, record) = (path("results.jsonl"), path("record.json"));
     let run = |files: &[&str], revision: &str| {
-        let options = ["--results", &results, "--record", &record, "--revision", revision, "--runs", "1"];
+        let options = ["--results", &results, "--record", &record, "--revision", revision];
         let ran = coreward(&[&["fidelity"], files, &options[..]].concat());
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         let revisions = |family: &str| {
@@ -256,12 +257,21 @@ fn a_few_experiments_are_run_again_and_the_page_is_of_all() {
     assert_eq!(again.matches("\n| T-1 ").count(), 3, "{again}");
     assert_eq!(run(&[&third, &first, &second], "old"), (3, revisions("old", "old"), page));
 
-    let broken = fs::read_to_string(&results).unwrap().replacen("\"family\"", "\"kind\"", 1);
-    fs::write(&results, &broken).unwrap();
-    let ran = coreward(&["fidelity", &first, "--results", &results]);
-    let start = format!("coreward: --results: {results}:1: no result of an experiment: ");
-    assert!(ran.status == 2 && ran.stderr.starts_with(&start), "{}", ran.stderr);
-    assert_eq!(fs::read_to_string(&results).unwrap(), broken, "it is left as it was");
+    let kept = fs::read_to_string(&results).unwrap();
+    let one = kept.lines().next().unwrap();
+    for (text, message) in [
+        (kept.replacen("\"family\"", "\"kind\"", 1), "1: no result of an experiment, column "),
+        (format!("{one}\n{one}\n"), "2: a is there twice\n"),
+        (format!("{one}\n\n"), "2: no result of an experiment, column 0\n"),
+    ] {
+        fs::write(&results, &text).unwrap();
+        let ran = coreward(&["fidelity", &first, "--results", &results]);
+        let start = format!("coreward: --results: {results}:{message}");
+        assert!(ran.status == 2 && ran.stderr.starts_with(&start), "{}", ran.stderr);
+        assert_eq!(fs::read_to_string(&results).unwrap(), text, "it is left as it was");
+    }
+    let ran = coreward(&["fidelity", &first, "--results", &results, "--scale", "0.5"]);
+    assert!(ran.status == 2 && ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
 }
 
 #[test]

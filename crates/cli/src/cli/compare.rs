@@ -222,7 +222,7 @@ pub(crate) struct Fidelity {
     pub(crate) record: Option<PathBuf>,
     /// Keep what came of each experiment in a file, with its revision. The page and the record are of all experiments in it:
     /// of those that are not given, they have what came of them when they were last run [default: no]
-    #[arg(long, value_name = "F.jsonl")]
+    #[arg(long, value_name = "F.jsonl", conflicts_with_all = ["runs", "scale"])]
     pub(crate) results: Option<PathBuf>,
     /// What the experiments are said to have been run by, like a commit [default: the version of coreward]
     #[arg(long, value_name = "TEXT")]

@@ -25,6 +25,7 @@ use crate::scale;
 use crate::standing;
 use crate::state::State;
 use crate::uncertainty;
+use results::Results;
 
 /// The family of experiments that name none.
 const NO_FAMILY: &str = "other";
@@ -32,7 +33,9 @@ const NO_FAMILY: &str = "other";
 pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     let files = prepared::files(&args.experiments)?;
     let experiments = load(args, &files)?;
-    let mut all = args.results.as_deref().map(results::read).transpose()?.unwrap_or_default();
+    // what is wrong with them is to be known before anything is run
+    let kept = || args.results.as_deref().map_or_else(|| Ok(Results::new()), results::read);
+    kept()?;
     let inputs = files.into_iter().chain(experiments.iter().flat_map(|it| it.prepared.inputs()));
     let mut outputs = Outputs::new(inputs.chain(args.state.clone()));
     let mut output =
@@ -47,10 +50,11 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
         model: standing::model()?,
     };
     // one after the other, which frees the machines of each before the next is run
-    for experiment in experiments {
-        let outcome = run_one(&experiment, &origin, &pool, &state)?;
-        all.insert(outcome.experiment.clone(), outcome);
-    }
+    let outcomes = experiments.into_iter().map(|experiment| run_one(&experiment, &origin, &pool, &state));
+    let outcomes: Vec<_> = outcomes.collect::<Result<_>>()?;
+    // others may have been added meanwhile
+    let mut all = kept()?;
+    all.extend(outcomes.into_iter().map(|outcome| (outcome.experiment.clone(), outcome)));
     if let Some(mut file) = results {
         results::write(&all, &mut file)?;
         file.finish()?;

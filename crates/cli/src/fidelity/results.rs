@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use coreward_metrics::fidelity::Outcome;
 
 /// Largest file, in KiB; an experiment takes 1 to 70 KiB.
@@ -25,13 +25,16 @@ pub(super) fn read(path: &Path) -> Result<Results> {
         return Ok(Results::new());
     }
     let text = coreward_input::read_text(path, MAX_KIB).with_context(cannot)?;
-    let outcome = |(index, line)| -> Result<_> {
-        let outcome: Outcome = serde_json::from_str(line).with_context(|| {
-            format!("--results: {}:{}: no result of an experiment", path.display(), index + 1)
-        })?;
-        Ok((outcome.experiment.clone(), outcome))
-    };
-    text.lines().enumerate().map(outcome).collect()
+    let mut results = Results::new();
+    for (index, line) in text.lines().enumerate() {
+        let refused = |what: &str| anyhow!("--results: {}:{}: {what}", path.display(), index + 1);
+        let outcome: Outcome = serde_json::from_str(line)
+            .map_err(|error| refused(&format!("no result of an experiment, column {}", error.column())))?;
+        if let Some(twice) = results.insert(outcome.experiment.clone(), outcome) {
+            return Err(refused(&format!("{} is there twice", twice.experiment)));
+        }
+    }
+    Ok(results)
 }
 
 /// Writes a line for each result, so that a change of one changes one line.
