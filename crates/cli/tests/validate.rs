@@ -242,11 +242,41 @@ fn rounds_are_spread_and_a_damaged_file_is_refused() {
     assert_eq!(saved.status, 0, "{}", saved.stderr);
     let mut json: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(json["benchmarks"][0]["spread_pct"], serde_json::json!({}), "one round has no spread");
-    json["benchmarks"][0]["real"]["time_s"] = "long".into();
+    let refused = |json: &Value, message: &str| {
+        fs::write(&file, json.to_string()).unwrap();
+        let ran = coreward(&["validate", "--real", name]);
+        assert_eq!(ran.status, 2, "{message}");
+        let start = format!("coreward: --real: {name}: {message}");
+        assert!(ran.stderr.starts_with(&start), "{message}: {}", ran.stderr);
+    };
+    for (pointer, value, message) in [
+        ("/task_group_depth", 20_000.into(), "task_group_depth is 20000, allowed are 0 to 16"),
+        ("/rounds", 0.into(), "rounds is 0, allowed are 1 to 100"),
+        ("/rounds", 101.into(), "rounds is 101, "),
+        ("/profile", "banana".into(), "profile: unknown profile `banana`"),
+        ("/benchmarks", Vec::<Value>::new().into(), "benchmarks is empty"),
+        (
+            "/benchmarks/0/real/switches",
+            (-1).into(),
+            &format!("{WORKLOAD}: switches is -1, allowed are 0 to "),
+        ),
+        ("/benchmarks/0/real/involuntary_pct", 101.into(), &format!("{WORKLOAD}: involuntary_pct is 101, ")),
+        ("/benchmarks/0/real/time_s", "long".into(), "invalid type: string \"long\", expected f64"),
+    ] {
+        let mut json = json.clone();
+        *json.pointer_mut(pointer).unwrap() = value;
+        refused(&json, message);
+    }
+    json["record_ns"] = 1e18.into();
+    refused(&json, "record_ns is 1000000000000000000, allowed are 0 to 1000000");
+    json["record_ns"] = Value::Null;
+    json["benchmarks"][0]["transfers"] = serde_json::json!([{ "transfer_far_ns": 1 }]);
+    refused(&json, &format!("{WORKLOAD}: there is no cost `transfer_far_ns`"));
+    json["benchmarks"][0]["transfers"] = serde_json::json!([]);
     fs::write(&file, json.to_string()).unwrap();
-    let ran = coreward(&["validate", "--real", name]);
-    assert_eq!(ran.status, 2);
-    assert!(ran.stderr.starts_with(&format!("coreward: --real: {name}: ")), "{}", ran.stderr);
+    let ran = coreward(&["validate", "--real", name, "--real", name]);
+    let twice = format!("coreward: --real: {name}: a file before it has the benchmark `{WORKLOAD}`, too\n");
+    assert_eq!((ran.status, ran.stderr), (2, twice));
 }
 
 /// The host of a virtual machine moves its CPUs, and with them what a line takes from one to another.
@@ -299,8 +329,8 @@ fn stored_figures_are_simulated_with_the_kernel_of_the_machine_file() {
     // and where it does not, the stored figures do
     let stored = dir.path().join("real.json");
     let text = fs::read_to_string(MEASURED).unwrap();
-    fs::write(&stored, text.replacen('{', r#"{"preemption": "none","#, 1)).unwrap();
+    fs::write(&stored, text.replacen('{', r#"{"preemption": "none", "vcpu_pack": 15,"#, 1)).unwrap();
     let said =
         coreward(&["validate", SOCKETS, "--real", stored.to_str().unwrap(), "--machine", MACHINE]).stdout;
-    assert!(said.contains(changed), "{said}");
+    assert!(said.contains("\nchanged   NO_PREEMPT_LAZY, vcpu_pack=15\n"), "{said}");
 }

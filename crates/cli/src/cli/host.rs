@@ -9,6 +9,7 @@ use coreward_policy::Assignment;
 use coreward_state::Options;
 
 use super::machine::machine_path;
+use crate::validate;
 
 #[derive(Args)]
 pub(crate) struct Calibrate {
@@ -46,7 +47,7 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
     /// How often each benchmark is run, and simulated; medians are compared
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1u32..=100))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1u32..=validate::MAX_ROUNDS))]
     pub(crate) rounds: u32,
     /// How many task groups deep the benchmarks run [default: as this process]
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]

@@ -38,6 +38,9 @@ use report::Report;
 use score::{Figures, Pair};
 use stored::Stored;
 
+/// The most rounds of a validation.
+pub(crate) const MAX_ROUNDS: u32 = 100;
+
 /// What is run unless the user names something: few and many tasks, threads and processes, pipes and sockets,
 /// small and large messages, yields. Each takes about a second on a small machine.
 const WORKLOADS: [&str; 20] = [
@@ -171,10 +174,12 @@ fn measure(
             args.rounds
         )
     }));
+    let here = Machine::load(HERE)?;
     Ok(Stored {
         kernel: setup::release(),
         profile: host.policy.profile.name().to_owned(),
-        preemption: Machine::load(HERE)?.preemption,
+        preemption: here.preemption,
+        vcpu_pack: here.vcpu_pack,
         task_group_depth: host.task_group_depth,
         rounds: args.rounds,
         record_ns: record_ns(|| coreward_calibrate::switch_ns(&host.machine).ok(), host.machine.nr_cpus()),
@@ -202,14 +207,11 @@ fn record_ns(fires: impl Fn() -> Option<f64>, nr_cpus: usize) -> Option<f64> {
 fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Result<Host> {
     // figures that were stored say less of their kernel than a machine file may
     let described = stored.is_some() && args.machine != HERE && machine.kernel.is_some();
-    let stored_profile = stored.filter(|_| !described).map(|stored| stored.profile.as_str());
-    let profile = args.profile.as_deref().or(stored_profile);
     let kernel_of = if described { &args.machine } else { HERE };
-    let mut default = setup::policy(profile, kernel_of)?;
-    let preemption = stored.filter(|_| !described).and_then(|stored| stored.preemption);
-    if let (None, Some(preemption)) = (&args.profile, preemption) {
-        default.preempts_as(preemption);
-    }
+    let default = match stored.filter(|_| !described && args.profile.is_none()) {
+        Some(stored) => stored.policy()?,
+        None => setup::policy(args.profile.as_deref(), kernel_of)?,
+    };
     let setup::Default { mut policy, notes } = default;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {

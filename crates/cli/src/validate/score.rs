@@ -48,6 +48,28 @@ impl Figures {
         }
     }
 
+    /// Its fields that nothing can make negative, by their names.
+    pub(super) fn by_name(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let observed = self.observed.iter().flat_map(|observed| {
+            [
+                ("wakeup_us_p50", observed.wakeup_us_p50),
+                ("wakeup_us_p99", observed.wakeup_us_p99),
+                ("run_us_p50", observed.run_us_p50),
+                ("run_us_p90", observed.run_us_p90),
+            ]
+        });
+        [
+            ("time_s", self.time_s),
+            ("cpu_us_per_operation", self.cpu_us_per_operation),
+            ("operations_per_switch", self.operations_per_switch),
+            ("switches", self.switches),
+            ("involuntary_pct", self.involuntary_pct),
+            ("migrations", self.migrations.unwrap_or(0.0)),
+        ]
+        .into_iter()
+        .chain(observed)
+    }
+
     /// The median of each figure; of nothing, zeros.
     pub(super) fn median(runs: &[Figures]) -> Figures {
         let median = |of: fn(&Figures) -> f64| {

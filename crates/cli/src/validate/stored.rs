@@ -3,13 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use coreward_machine::Preemption;
+use coreward_engine::Settings;
+use coreward_machine::{Costs, Preemption};
+use coreward_policy::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::MAX_ROUNDS;
 use super::real::Ran;
+use crate::policy::Policy;
+use crate::setup;
 
 /// Largest file that is read, in KiB.
 const MAX_KIB: u64 = 16 << 10;
+/// The longest record of a switch or a wakeup that is believed, in ns: a thousand times what it takes.
+const MAX_RECORD_NS: f64 = 1e6;
 
 /// What benchmarks did on a machine. `--json` prints these fields among others, and can be read as well.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +28,9 @@ pub(super) struct Stored {
     /// How it preempted, if that could be known.
     #[serde(default)]
     pub(super) preemption: Option<Preemption>,
+    /// How it packed tasks on busy CPUs, if it could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) vcpu_pack: Option<u8>,
     pub(super) task_group_depth: u32,
     pub(super) rounds: u32,
     /// What the record of a switch took the CPU that it happened on, in ns. None if there were no recorded rounds, or if
@@ -45,12 +55,17 @@ impl Stored {
             let text =
                 coreward_input::read_text(file, MAX_KIB).map_err(anyhow::Error::msg).with_context(name)?;
             let one: Stored = serde_json::from_str(&text).with_context(name)?;
+            one.check().map_err(anyhow::Error::msg).with_context(name)?;
             match &mut all {
                 None => all = Some(one),
                 Some(all) if (&all.kernel, all.task_group_depth) != (&one.kernel, one.task_group_depth) => {
                     bail!("{}: it is of another kernel or task group than the files before it", name())
                 }
                 Some(all) => {
+                    let twice = |ran: &&Ran| all.benchmarks.iter().any(|one| one.benchmark == ran.benchmark);
+                    if let Some(ran) = one.benchmarks.iter().find(twice) {
+                        bail!("{}: a file before it has the benchmark `{}`, too", name(), ran.benchmark);
+                    }
                     all.rounds = all.rounds.min(one.rounds);
                     all.benchmarks.extend(one.benchmarks);
                     all.notes.extend(
@@ -68,5 +83,50 @@ impl Stored {
             all.benchmarks.retain(|ran| named.is_empty() || named.contains(&ran.benchmark));
         }
         Ok(all)
+    }
+
+    /// The policy of the kernel that ran.
+    ///
+    /// # Errors
+    /// There is no profile of that name.
+    pub(super) fn policy(&self) -> Result<setup::Default> {
+        let profile = Profile::named(&self.profile).map_err(anyhow::Error::msg)?;
+        let mut default = setup::Default { policy: Policy::new(profile), notes: Vec::new() };
+        if let Some(preemption) = self.preemption {
+            default.preempts_as(preemption);
+        }
+        if let Some(bits) = self.vcpu_pack {
+            default.packs(bits);
+        }
+        Ok(default)
+    }
+
+    /// Could it have been measured?
+    fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: f64, [least, most]: [f64; 2]| match value {
+            value if (least..=most).contains(&value) => Ok(()),
+            value => Err(format!("{name} is {value}, allowed are {least} to {most}")),
+        };
+        Profile::named(&self.profile).map_err(|what| format!("profile: {what}"))?;
+        within("task_group_depth", self.task_group_depth.into(), [0.0, Settings::MAX_DEPTH.into()])?;
+        within("rounds", self.rounds.into(), [1.0, MAX_ROUNDS.into()])?;
+        if self.benchmarks.is_empty() {
+            return Err("benchmarks is empty".into());
+        }
+        for (name, ns) in [("record_ns", self.record_ns), ("record_wakeup_ns", self.record_wakeup_ns)] {
+            within(name, ns.unwrap_or(0.0), [0.0, MAX_RECORD_NS])?;
+        }
+        for Ran { benchmark, real, transfers, recorded_transfers, .. } in &self.benchmarks {
+            let named = |what: String| format!("{benchmark}: {what}");
+            for (name, value) in real.by_name() {
+                let most = if name.ends_with("_pct") { 100.0 } else { f64::MAX };
+                within(name, value, [0.0, most]).map_err(named)?;
+            }
+            for (name, ns) in transfers.iter().chain(recorded_transfers).flatten() {
+                let field = Costs::field(name).ok_or_else(|| named(format!("there is no cost `{name}`")))?;
+                within(name, *ns, [field.min as f64, field.max as f64]).map_err(named)?;
+            }
+        }
+        Ok(())
     }
 }
