@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use coreward_engine::NoTrace;
 use coreward_metrics::{Ablated, Comparison, Metric, ablation, html, table, verdict, why};
+use coreward_workload::Scale;
 use serde::Serialize;
 
 use crate::caller;
 use crate::cli;
 use crate::effort::Effort;
 use crate::experiment::{AdHoc, Experiment};
+use crate::figure;
 use crate::look;
 use crate::output::{self, Outputs};
 use crate::prepared::{self, Case, Overrides, Prepared};
@@ -25,6 +27,10 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     let (files, experiments) = prepare(args)?;
     if let (Some(_), 2..) = (&args.html, experiments.len()) {
         bail!("--html takes one experiment, given are {}", experiments.len());
+    }
+    let tested = |prepared: &Prepared| prepared.cases.iter().all(|case| case.runs > 1);
+    if args.gate.fail_if_worse && !experiments.iter().all(tested) {
+        bail!("--fail-if-worse: one run a side is not tested, allowed are two or more");
     }
     let mut outputs = Outputs::new(files.into_iter().chain(experiments.iter().flat_map(Prepared::inputs)));
     let page = args.html.as_deref().map(|target| outputs.create("--html", target)).transpose()?;
@@ -46,6 +52,9 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
             let headline = |comparison: &Comparison| comparison.headline.clone();
             uncertainty::add(&mut comparisons, headline, prepared, points, &pool)?;
         }
+        if args.headline.is_empty() || experiments.len() == 1 {
+            has_headline(args, prepared, &comparisons)?;
+        }
         rows(prepared, &comparisons, &mut tables)?;
         let ablations = prepared.ablate(&comparisons, &pool)?;
         if !json_only && !args.quiet.quiet {
@@ -56,10 +65,11 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
         }
         reports.push((comparisons, ablations));
     }
-    tables.finish()?;
-    if let Some(metric) = args.headline.iter().find(|metric| !is_measured(**metric, &reports)) {
-        bail!("--headline: no run has {}, which is not measured in such a workload", metric.name());
+    let all = reports.iter().flat_map(|(comparisons, _)| comparisons);
+    if let Some(metric) = figure::unmeasured(&args.headline, all).first() {
+        return Err(figure::no_run_has(*metric).context("--headline"));
     }
+    tables.finish()?;
     let mut unmet = Vec::new();
     for (comparisons, _) in &reports {
         unmet.extend(args.check.then(|| broken(comparisons)).into_iter().flatten());
@@ -126,12 +136,19 @@ fn rows(prepared: &Prepared, comparisons: &[Comparison], tables: &mut Tables) ->
     Ok(())
 }
 
-/// Does any case have the metric?
-fn is_measured(metric: Metric, reports: &[(Vec<Comparison>, Vec<Ablated>)]) -> bool {
-    reports.iter().flat_map(|(comparisons, _)| comparisons).any(|comparison| {
-        let variants = comparison.variants.iter().map(|variant| &variant.side);
-        variants.chain([&comparison.baseline]).any(|side| side.values.contains_key(&metric))
-    })
+/// # Errors
+/// The runs lack a metric that `--headline` names, or are whole and lack all that the experiment names.
+fn has_headline(args: &cli::Compare, prepared: &Prepared, comparisons: &[Comparison]) -> Result<()> {
+    let Experiment { name, headline, .. } = &prepared.experiment;
+    let missing = figure::unmeasured(headline, comparisons);
+    let whole = prepared.cases.iter().any(|case| case.scale == Scale::FULL);
+    match missing.first() {
+        Some(metric) if !args.headline.is_empty() => Err(figure::no_run_has(*metric)).context("--headline"),
+        Some(metric) if missing.len() == headline.len() && whole => {
+            Err(figure::no_run_has(*metric)).with_context(|| format!("{name}: headline"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The invariants that runs of an experiment broke, with its name and the case.

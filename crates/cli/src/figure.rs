@@ -1,8 +1,11 @@
 //! Figures of many comparisons that are judged together: what of them is beyond noise.
 
+use std::collections::BTreeSet;
+
+use anyhow::anyhow;
 use coreward_metrics::html::{self, Change, Tone};
 use coreward_metrics::stats::{self, Verdict};
-use coreward_metrics::{Metric, Side, Variant};
+use coreward_metrics::{Comparison, Metric, Side, Variant};
 use serde::{Deserialize, Serialize};
 
 /// A change of so many percent has the full colour.
@@ -49,6 +52,23 @@ pub(crate) fn of(metrics: &[Metric], baseline: &Side, variant: &Variant) -> Vec<
         })
     };
     metrics.iter().filter_map(figure).collect()
+}
+
+/// Those of the metrics that no run of any side has.
+pub(crate) fn unmeasured<'a>(
+    metrics: &[Metric],
+    comparisons: impl IntoIterator<Item = &'a Comparison>,
+) -> Vec<Metric> {
+    let sides = comparisons
+        .into_iter()
+        .flat_map(|comparison| comparison.variants.iter().map(|it| &it.side).chain([&comparison.baseline]));
+    let found: BTreeSet<Metric> = sides.flat_map(|side| side.values.keys().copied()).collect();
+    metrics.iter().copied().filter(|metric| !found.contains(metric)).collect()
+}
+
+/// What is wrong with a metric that no run has.
+pub(crate) fn no_run_has(metric: Metric) -> anyhow::Error {
+    anyhow!("no run has {}, which is not measured in such a workload", metric.name())
 }
 
 /// Judges the figures of all cells together, and how many of them were tested. Cells whose runs are all the same, which the

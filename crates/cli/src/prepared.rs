@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::{NoTrace, Outcome, Skipped, Violation};
-use coreward_input::printable;
+use coreward_input::{printable, twice};
 use coreward_machine::{Costs, Machine};
 use coreward_metrics::{Ablated, Comparison, CpuTime, Metric, Metrics, Published, Recipe, Runs};
 use coreward_workload::{Scale, Workload};
@@ -89,6 +89,8 @@ struct Ran {
     broken: Vec<Violation>,
     /// The steady middle that it skipped.
     skipped: Option<Skipped>,
+    /// How many of its events it ended before.
+    changes_left: usize,
 }
 
 /// The runs of each side, in the order of their seeds.
@@ -185,8 +187,7 @@ impl Prepared {
             false => Vec::new(),
         };
         let command = command(&experiment, overrides);
-        let mut headline = overrides.headline.iter().enumerate();
-        if let Some((_, metric)) = headline.find(|(i, metric)| overrides.headline[..*i].contains(metric)) {
+        if let Some(metric) = twice(&overrides.headline) {
             bail!("--headline: {} is there twice", metric.name());
         }
         if !overrides.headline.is_empty() {
@@ -326,9 +327,12 @@ impl Prepared {
             Some(_) => Vec::new(),
         };
         let scaled = report::scaled(batch.case.scale);
-        let all: Vec<_> = runs.iter().flatten().map(|run| run.skipped).collect();
+        let all_runs = runs.iter().flatten();
+        let all: Vec<_> = all_runs.clone().map(|run| run.skipped).collect();
         let skipped = batch.hosts[0].skip_steady_pct.map(|_| report::skipped_in(&all));
-        let notes = self.experiment.notes.iter().cloned().chain(scaled).chain(skipped).collect();
+        let left: Vec<_> = all_runs.clone().map(|run| run.changes_left).collect();
+        let notes = self.experiment.notes.iter().cloned().chain(scaled).chain(skipped);
+        let notes = notes.chain(report::unhappened_in(&left)).collect();
         let Experiment { name, headline, .. } = &self.experiment;
         let comparison = Comparison::new(name, headline, baseline, sides.collect(), published, notes);
         let comparison = comparison.of_case(batch.case.label.clone()).with_recipe(self.recipe(batch));
@@ -417,8 +421,8 @@ impl Prepared {
             let of: String = of.into_iter().flatten().map(|name| format!("{name}: ")).collect();
             format!("{of}{}, seed {seed}", side.label)
         })?;
-        let Outcome { metrics, cpu_time, checks, skipped, .. } = outcome;
-        Ok(Ran { metrics, cpu_time, broken: checks.violations, skipped })
+        let Outcome { metrics, cpu_time, checks, skipped, changes_left, .. } = outcome;
+        Ok(Ran { metrics, cpu_time, broken: checks.violations, skipped, changes_left })
     }
 }
 

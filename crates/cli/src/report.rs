@@ -260,6 +260,13 @@ fn unhappened(outcome: &Outcome) -> Option<String> {
     })
 }
 
+/// The same of many runs, of each the number of changes that it ended before.
+pub(crate) fn unhappened_in(left: &[usize]) -> Option<String> {
+    let runs = left.iter().filter(|left| **left > 0).count();
+    let events = left.iter().max().filter(|_| runs > 0)?;
+    Some(format!("of the events {events} did not happen: {runs} of {} runs ended before", left.len()))
+}
+
 /// A line for each task group.
 fn groups(out: &mut dyn Write, groups: &[GroupUse]) -> Result<()> {
     let s = |ns: u64| ns as f64 / 1e9;

@@ -156,12 +156,53 @@ fn numbers() {
         let with = ["compare", RUN[1], "--machine", RUN[3], "--runs", "1", "--with", "NO_TTWU_QUEUE"];
         let ran = coreward(&[&with[..], metrics].concat());
         assert_eq!((ran.status, ran.stderr), (2, format!("coreward: --headline: {message}\n")));
+        assert_eq!(ran.stdout, "");
     };
     headline(&["--headline", "runtime_s", "--headline", "runtime_s"], "runtime_s is there twice");
     headline(
         &["--headline", "reply_latency_us_p99"],
         "no run has reply_latency_us_p99, which is not measured in such a workload",
     );
+    let compare = ["compare", RUN[1], "--machine", RUN[3], "--with", "NO_TTWU_QUEUE", "--runs", "1"];
+    refused(
+        &[&compare[..], &["--fail-if-worse"]].concat(),
+        "--fail-if-worse: one run a side is not tested, allowed are two or more",
+    );
+    let matrix = ["matrix", "--with", "NO_TTWU_QUEUE", "--machine", "2c"];
+    let twice = ["--workload", "perf-pipe", "--workload", "perf-pipe"];
+    refused(&[&matrix[..], &twice].concat(), "--workload: `perf-pipe` is named twice");
+}
+
+/// A gate on a metric that no run has would never close.
+#[test]
+fn metrics_that_are_not_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let said = "no run has event_latency_us_p99, which is not measured in such a workload";
+    let experiment = "name = 'e'\nmachine = '2c'\nworkload = 'hackbench -g 1 -f 1 -l 5'\nruns = 2\n";
+    let sides = "[baseline]\nlabel = 'a'\n[[variant]]\nlabel = 'b'\nset = { nr_migrate = 8 }\n";
+    let of = |headline: &str| file("e.toml", &format!("{experiment}headline = {headline}\n{sides}"));
+    let e = of("['event_latency_us_p99']");
+    refused(&["compare", &e, "--fail-if-worse"], &format!("e: headline: {said}"));
+    let e = of("['runtime_s', 'runtime_s']");
+    refused(&["compare", &e], &format!("{e}:5: headline: runtime_s is there twice"));
+    let row = "[[row]]\nname = 'a'\nworkload = 'hackbench -g 1 -f 1 -l 5'\nreason = 'r'\n";
+    let suite = file("suite.toml", &format!("{row}metrics = ['event_latency_us_p99']\n"));
+    let matrix = ["matrix", "--suite", &suite, "--machine", "2c", "--with", "NO_TTWU_QUEUE", "--runs", "2"];
+    refused(&matrix, &format!("a: {said}"));
+    file("suite.toml", &format!("{row}metrics = ['runtime_s', 'runtime_s']\n"));
+    refused(&matrix, &format!("{suite}:1: metrics: runtime_s is there twice"));
+    let sweep = "name = 's'\nmachines = ['2c']\nworkloads = ['hackbench -g 1 -f 1 -l 5']\nruns = 2\n";
+    let of =
+        |metrics: &str| file("s.toml", &format!("{sweep}metrics = {metrics}\n[grid]\nnr_migrate = [8]\n"));
+    let s = of("['event_latency_us_p99']");
+    refused(&["sweep", &s], &format!("workload-1: {said}"));
+    let s = of("['runtime_s', 'runtime_s']");
+    refused(&["sweep", &s], &format!("{s}:5: metrics: runtime_s is there twice"));
 }
 
 #[test]

@@ -81,6 +81,8 @@ fn an_experiment_has_events_on_all_sides() {
     let (without, with) = (compare(""), compare("events = [\"1ms offline 1-3\"]"));
     assert_eq!((without.status, with.status), (0, 0), "{}", with.stderr);
     assert_ne!(without.stdout, with.stdout);
+    let late = compare("events = [\"1ms offline 1-3\", \"9s online 1\"]").stdout;
+    assert!(late.contains("of the events 1 did not happen: 4 of 4 runs ended before"), "{late}");
     let wrong = compare("events = [\"1ms offline 1-3\", \"1s stop 1\"]");
     assert_eq!(wrong.status, 2);
     assert!(wrong.stderr.contains("e.toml:5: events: `stop` is not known"), "{}", wrong.stderr);

@@ -41,7 +41,7 @@ fn a_comparison_says_what_its_runs_skipped() {
     let compare =
         ["compare", workload, "--machine", "2c", "--with", "tcp_send_ns=9us", "--runs", "2", "--skip-steady"];
     let skipped = stdout(&[&compare[..], &["2"]].concat());
-    let note = "note: 4 of 4 runs skipped their steady middle: steady from 0.15 s or earlier, measured for 1.00 s or longer";
+    let note = "note: 4 of 4 runs skipped their steady middle: steady from 0.10 s or earlier, measured for 1.00 s or longer";
     assert!(skipped.contains(note), "{skipped}");
     assert!(skipped.contains(" --skip-steady 2 "), "the command repeats it: {skipped}");
     let whole = stdout(&compare[..compare.len() - 1]);

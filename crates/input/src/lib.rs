@@ -5,8 +5,10 @@ mod file;
 mod number;
 mod print;
 mod suggest;
+mod twice;
 
 pub use file::{open, read_text};
 pub use number::{toml_refusal, within};
 pub use print::{Printer, commands, message, printable, printable_json};
 pub use suggest::{did_you_mean, unknown, unknown_of_many};
+pub use twice::twice;

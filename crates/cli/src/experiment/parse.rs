@@ -65,7 +65,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         skip_steady_pct,
         points,
         events,
-        headline: raw.headline,
+        headline: source.headline(raw.headline)?,
         baseline,
         variants,
         cases,

@@ -66,7 +66,7 @@ pub(super) struct RawExperiment {
     /// benchmark's result and cpu_migrations.
     #[serde(default)]
     #[schemars(schema_with = "schema::metrics")]
-    pub(super) headline: Vec<Metric>,
+    pub(super) headline: Option<Spanned<Vec<Metric>>>,
     /// Labels of the cases for which --ablations runs the ablations; default: the first.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]

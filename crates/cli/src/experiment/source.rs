@@ -5,6 +5,8 @@ use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
 use coreward_engine::Settings;
+use coreward_input::twice;
+use coreward_metrics::Metric;
 use toml::Spanned;
 
 use super::{ExperimentError, Named};
@@ -50,6 +52,16 @@ impl Source<'_> {
     /// Points of the space that the costs' bounds span.
     pub(super) fn points(&self, raw: Option<&Spanned<u32>>) -> Result<Option<u32>, ExperimentError> {
         self.within("points", raw, &uncertainty::ALLOWED)
+    }
+
+    /// The metrics that the verdict is about.
+    pub(super) fn headline(&self, raw: Option<Spanned<Vec<Metric>>>) -> Result<Vec<Metric>, ExperimentError> {
+        match raw.as_ref().and_then(|raw| Some((raw, twice(raw.get_ref())?))) {
+            Some((raw, metric)) => {
+                Err(self.at(raw, "headline", &format!("{} is there twice", metric.name())))
+            }
+            None => Ok(raw.map_or_else(Vec::new, Spanned::into_inner)),
+        }
     }
 
     /// How well rates have to be known before a run skips its steady middle, in per cent.

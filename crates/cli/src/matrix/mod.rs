@@ -72,6 +72,12 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
     if !shards.is_empty() {
         return shard::kept(shards, plans.len(), "cells", out);
     }
+    for (plan, cell) in plans.iter().zip(&cells) {
+        let metric = plan.prepared.experiment.headline.first().filter(|_| cell.figures.is_empty());
+        if let Some(metric) = metric {
+            return Err(figure::no_run_has(*metric).context(plan.name.clone()));
+        }
+    }
     let report = report(args, change, &plans, cells, machines, rows)?;
 
     self::rows(&plans, &report, &mut tables)?;

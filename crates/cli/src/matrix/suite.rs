@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use coreward_input::{did_you_mean, toml_refusal};
+use coreward_input::{did_you_mean, toml_refusal, twice};
 use coreward_metrics::fidelity::benchmark;
 use coreward_metrics::{Better, Metric};
 use coreward_workload::{Scale, Workload, recorded, rt_app};
@@ -77,6 +77,9 @@ pub(crate) fn rows(file: Option<&Path>, chosen: &[String]) -> Result<Vec<Row>> {
     if chosen.is_empty() {
         return Ok(all);
     }
+    if let Some(name) = twice(chosen) {
+        bail!("--workload: `{name}` is named twice");
+    }
     let mut rows: Vec<Row> = Vec::new();
     for name in chosen {
         let is_command_line = name.contains(char::is_whitespace) || recorded::Form::of(name).is_some();
@@ -131,6 +134,9 @@ fn parse(path: &str, text: &str) -> Result<Vec<Row>> {
         }
         if !(1..=MAX_METRICS).contains(&metrics.len()) {
             bail!("{place}: metrics: {} metrics, allowed are 1 to {MAX_METRICS}", metrics.len());
+        }
+        if let Some(metric) = twice(&metrics) {
+            bail!("{place}: metrics: {} is there twice", metric.name());
         }
         if let Some(metric) = metrics.iter().find(|metric| metric.better() == Better::Neutral) {
             bail!(

@@ -11,11 +11,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use coreward_metrics::Metric;
+use coreward_workload::Scale;
 
 use crate::caller;
 use crate::cli;
 use crate::figure;
 use crate::look;
+use crate::matrix::suite::Row;
 use crate::output::{self, OutputFile, Outputs};
 use crate::shard;
 use crate::state::State;
@@ -47,6 +49,15 @@ pub(crate) fn run(args: &cli::Sweep, out: &mut dyn Write) -> Result<()> {
         work::finish(&items, "runs", &state, work::jobs(args.jobs), |i| plan.run(&points[i]))?;
     if !shards.is_empty() {
         return shard::kept(shards, points.len(), "runs", out);
+    }
+    for (point, done) in points.iter().zip(&done) {
+        let Row { name, metrics, .. } = &plan.rows[point.row];
+        let first = metrics.first().filter(|_| {
+            plan.scale == Scale::FULL && metrics.iter().all(|it| done.metrics.get(*it).is_none())
+        });
+        if let Some(metric) = first {
+            return Err(figure::no_run_has(*metric).context(name.clone()));
+        }
     }
     print(args, &plan, &points, &done, (json, html, tables), out)
 }

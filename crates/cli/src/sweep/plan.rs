@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use coreward_engine::NoTrace;
-use coreward_input::toml_refusal;
+use coreward_input::{toml_refusal, twice};
 use coreward_machine::Machine;
 use coreward_metrics::{Better, Metric, Metrics};
 use coreward_policy::Profile;
@@ -141,6 +141,10 @@ impl Plan {
         if let Some(metrics) = &raw.metrics {
             if let Some(metric) = metrics.get_ref().iter().find(|metric| metric.better() == Better::Neutral) {
                 let what = format!("metrics: neither direction of {} is better", metric.name());
+                return Err(at(metrics.span().start, &what));
+            }
+            if let Some(metric) = twice(metrics.get_ref()) {
+                let what = format!("metrics: {} is there twice", metric.name());
                 return Err(at(metrics.span().start, &what));
             }
             rows.iter_mut().for_each(|row| row.metrics.clone_from(metrics.get_ref()));
