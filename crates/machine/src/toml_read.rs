@@ -560,10 +560,14 @@ impl Reader<'_> {
             if let Some(figure) = table.promoted.as_ref().filter(|_| promoted && index == 0) {
                 return Err(self.wrong(figure, format!("{} needs a state before it", key("promoted"))));
             }
+            // the deepest state that pays off is looked for from the last one on
+            let least_ns = machine.idle_states.last().map_or(0, |state| state.residency_ns);
+            let residency_ns =
+                self.integer(&key("residency_ns"), &table.residency_ns, least_ns, MAX_IDLE_NS)?;
             machine.idle_states.push(IdleState {
                 name: self.text(&key("name"), &table.name)?.to_owned(),
                 exit_ns: self.integer(&key("exit_ns"), &table.exit_ns, 0, MAX_IDLE_NS)?,
-                residency_ns: self.integer(&key("residency_ns"), &table.residency_ns, 0, MAX_IDLE_NS)?,
+                residency_ns,
                 polling,
                 promoted,
                 source: match &table.source {

@@ -381,6 +381,12 @@ fn wrong_figures() {
     };
     assert_eq!(promoted("1"), "m.toml:7: idle.0.promoted must be true or false");
     assert_eq!(promoted("true"), "m.toml:7: idle.0.promoted needs a state before it");
+    let second = |residency_ns: u64| {
+        let state =
+            |ns| format!("[[idle]]\nname = \"C1\"\nexit_ns = 1\nresidency_ns = {ns}\npolling = false\n");
+        figure(&format!("{}{}", state(500), state(residency_ns)))
+    };
+    assert_eq!(second(499), "m.toml:10: idle.1.residency_ns is 499, allowed are 500 to 1000000000");
 }
 
 proptest! {
