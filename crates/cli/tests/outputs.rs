@@ -107,7 +107,7 @@ fn all_outputs_at_once_with_the_whole_recipe() {
     assert!(!html.contains("<script") && html.contains("All figures, as JSON"), "{html}");
     let recipe = &json["recipe"];
     assert_eq!((&recipe["command"], &recipe["version"]), (&command.into(), &version.into()));
-    assert_eq!(recipe["machine"], "1n2l2c1t: 1 nodes of 2 LLCs of 2 cores of 1 threads");
+    assert_eq!(recipe["machine"], "1n2l2c1t: 1 node of 2 LLCs of 2 cores of 1 thread");
     assert_eq!(recipe["scale"], "0.5");
     for side in [&json["baseline"], &json["variants"][0]] {
         assert_eq!(

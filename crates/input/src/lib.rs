@@ -9,6 +9,6 @@ mod twice;
 
 pub use file::{open, read_text};
 pub use number::{toml_refusal, within};
-pub use print::{Printer, commands, message, printable, printable_json};
+pub use print::{Printer, commands, many, message, printable, printable_json};
 pub use suggest::{did_you_mean, unknown, unknown_of_many};
 pub use twice::twice;

@@ -102,6 +102,11 @@ impl<W: Write> Write for Printer<W> {
     }
 }
 
+/// A number of things by their name: `1 cell`, `2 cells`.
+pub fn many(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

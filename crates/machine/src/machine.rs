@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use coreward_input::many;
 use serde::{Deserialize, Serialize};
 
 use crate::costs::{CostField, Costs};
@@ -313,10 +314,9 @@ impl Machine {
         let shape = Shape::parse(text).map_err(|what| MachineError::invalid(&place, what))?;
         let places = shape.places(shape.nodes, None, Numbering::CoresFirst);
         let mut machine = Self::from_places(text, &places);
-        machine.description = format!(
-            "{} nodes of {} LLCs of {} cores of {} threads",
-            shape.nodes, shape.llcs, shape.cores, shape.threads
-        );
+        let counts =
+            [(shape.nodes, "node"), (shape.llcs, "LLC"), (shape.cores, "core"), (shape.threads, "thread")];
+        machine.description = counts.map(|(count, what)| many(count, what)).join(" of ");
         machine.validate(&place)?;
         Ok(machine)
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use coreward_input::many;
+
 use crate::cpuset::CpuSet;
 use crate::machine::{Cpu, Machine};
 
@@ -16,8 +18,7 @@ pub fn render_topology(machine: &Machine) -> String {
         (distinct(machine, |cpu| Some(cpu.core)), "core"),
         (machine.nr_cpus(), "CPU"),
     ];
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
-    let counts = counts.map(|(count, name)| format!("{count} {name}{}", plural(count)));
+    let counts = counts.map(|(count, name)| many(count, name));
     let _ = writeln!(text, "{}", counts.join(", "));
     let caches = &machine.caches;
     let _ = writeln!(

@@ -124,7 +124,7 @@ impl Schbench {
     /// An option that the tool does not have, that is out of range, or that cannot be simulated (`-A`, `-p`, pinning).
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, WorkloadError> {
         let parsed = Self::try_parse_from(words)
-            .map_err(|e| usage("schbench", "-m -t (has to be given) -r -F -n -s -R -L", &e))?;
+            .map_err(|e| usage("schbench", "-m -t (has to be given) -r -w -F -n -s -R -L", &e))?;
         refuse_too_many("schbench", parsed.message_threads, parsed.threads)?;
         if parsed.work_ns() > MAX_WORK_NS {
             return Err(WorkloadError::Usage(format!(

@@ -80,7 +80,7 @@ pub(crate) struct Compare {
     /// Set a cost of the machine on all sides; may be repeated [default: as in the experiment and the machine]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
-    /// Nesting depth of the workload's task group, on all sides [default: as in the experiment, or 3]
+    /// Nesting depth of the workload's task group, 0 to 16, on all sides [default: as in the experiment, or 3]
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
     /// Also run the experiments' ablations, which show the mechanism behind an effect [default: no]
@@ -153,7 +153,7 @@ pub(crate) struct Matrix {
     /// Set a cost of all machines on both sides [default: as in the machine]
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<Assignment>,
-    /// Nesting depth of the workload's task group, on both sides [default: 3]
+    /// Nesting depth of the workload's task group, 0 to 16, on both sides [default: 3]
     #[arg(long, value_name = "N", value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: Option<u32>,
     /// Keep finished cells in a file, and do not run those again that are in it: a matrix that was killed continues where it

@@ -119,7 +119,7 @@ pub(crate) enum Listed {
 
 #[derive(Args)]
 #[command(
-    after_help = "Exit status: that of the command; 2 if the input was refused, 3 if the recording ended at --max-size"
+    after_help = "Exit status: that of the command; 2 if the input was refused, 3 if the recording was cut short (--max-size, CPUs that went on- or offline)"
 )]
 pub(crate) struct Record {
     /// Record placements and balances [default: no]

@@ -45,7 +45,7 @@ pub(crate) struct Simulated {
     /// Run a shorter benchmark: this fraction of its loops or of its time, 0.000001 to 1
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale::parse)]
     pub(crate) scale: Scale,
-    /// Nesting depth of the workload's task group: 0 is the root group, 3 that of a login session
+    /// Nesting depth of the workload's task group, 0 to 16: 0 is the root group, 3 that of a login session
     #[arg(long, value_name = "N", default_value_t = Settings::LOGIN_SESSION_DEPTH,
           value_parser = within(0u32..=Settings::MAX_DEPTH))]
     pub(crate) task_group_depth: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Simulated {
     /// "1s max /a 20ms/100ms". May be repeated [default: none]
     #[arg(long, value_name = "TIME CHANGE WHAT")]
     pub(crate) event: Vec<Change>,
-    /// Give up after this much simulated time, in seconds
+    /// Give up after this much simulated time, in seconds, 1 to 1000000
     #[arg(long, value_name = "SECONDS", default_value_t = crate::setup::TIME_LIMIT_S,
           value_parser = within(1u64..=crate::setup::MAX_TIME_LIMIT_S))]
     pub(crate) time_limit: u64,
@@ -100,11 +100,11 @@ pub(crate) struct Run {
     /// Write a trace for Perfetto to a file [default: none]
     #[arg(long, value_name = "F.pftrace")]
     pub(crate) trace: Option<PathBuf>,
-    /// Write the scheduling events to a file, as the text of ftrace [default: none]
+    /// Write the scheduling events to a file as the text of ftrace; not with --trace [default: none]
     #[arg(long, value_name = "F.txt", conflicts_with = "trace")]
     pub(crate) ftrace: Option<PathBuf>,
-    /// Write the scheduling events to a file of perf, for perf sched latency, timehist, map and perf script
-    /// [default: none]
+    /// Write the scheduling events to a file of perf, for perf sched latency, timehist, map and perf script; not with --trace
+    /// or --ftrace [default: none]
     #[arg(long, value_name = "F.data", conflicts_with_all = ["trace", "ftrace"])]
     pub(crate) perf_data: Option<PathBuf>,
     /// Also write the report as an HTML page to a file, with a drawing of the metrics over time if --intervals is given

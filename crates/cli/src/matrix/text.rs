@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use coreward_input::many;
 use coreward_metrics::fidelity::{Hits, Standing};
 use coreward_metrics::stats::Verdict;
 
@@ -43,11 +44,11 @@ fn heading(out: &mut String, report: &Report) {
     ));
     let Report { machines, workloads, runs, seed, .. } = report;
     let sizes = format!(
-        "Simulated by coreward {}: {} machines, {} workloads, {} cells, {runs} runs a side from seed {seed}.",
+        "Simulated by coreward {}: {}, {}, {}, {runs} runs a side from seed {seed}.",
         report.version,
-        machines.len(),
-        workloads.len(),
-        summary.cells
+        many(machines.len(), "machine"),
+        many(workloads.len(), "workload"),
+        many(summary.cells, "cell")
     );
     _ = write!(out, "\n{}\n", wrapped(&sizes, WIDTH));
     for (number, what) in [

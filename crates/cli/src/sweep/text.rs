@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use coreward_input::many;
+
 use super::report::{Cell, Report};
 
 /// Settings of the table, unless all are asked for.
@@ -61,10 +63,6 @@ pub(super) fn render(report: &Report, all: bool) -> String {
         _ = writeln!(out, "broken: {broken}");
     }
     out
-}
-
-fn many(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Every figure of every cell.
