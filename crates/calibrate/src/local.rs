@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::MESSAGE_BYTES;
+use crate::measure::MESSAGE_BYTES;
 use crate::sample::Sample;
 use crate::thread::{Class, elapsed_ns, pin, set_class, switches, thread_cpu_ns};
 

@@ -1,6 +1,7 @@
 //! Tests of calibration as a whole.
 
 use super::*;
+use crate::measure::streams;
 
 /// What runs next in this thread is not to run on one CPU only.
 #[test]

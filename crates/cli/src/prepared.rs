@@ -187,7 +187,7 @@ impl Prepared {
             false => Vec::new(),
         };
         let command = command(&experiment, overrides);
-        if let Some(metric) = twice(&overrides.headline) {
+        if let Some(metric) = twice(overrides.headline) {
             bail!("--headline: {} is there twice", metric.name());
         }
         if !overrides.headline.is_empty() {
