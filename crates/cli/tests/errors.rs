@@ -206,6 +206,26 @@ fn metrics_that_are_not_measured() {
 }
 
 #[test]
+fn what_is_set_twice() {
+    for (options, message) in [
+        (
+            ["--sched-feat", "TTWU_QUEUE", "--sched-feat", "NO_TTWU_QUEUE"],
+            "--sched-feat: TTWU_QUEUE is named twice",
+        ),
+        (["--set", "nr_migrate=1", "--set", "nr_migrate=2"], "--set: nr_migrate is named twice"),
+        (["--cost", "tick_ns=1", "--cost", "tick_ns=2"], "--cost: tick_ns is named twice"),
+    ] {
+        refused(&[&RUN[..], &options].concat(), message);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("e.toml");
+    let text = "name = 'e'\nmachine = '2c'\nworkload = 'hackbench -l 1'\n[baseline]\nlabel = 'a'\n[[variant]]\nlabel = 'b'\nsched_feat = ['UTIL_EST', 'NO_UTIL_EST']\n";
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    refused(&["compare", path], &format!("{path}:8: variant.sched_feat: UTIL_EST is named twice"));
+}
+
+#[test]
 fn workloads() {
     let run = |workload| ["run", workload, "--machine", "1n1l2c1t"];
     refused(

@@ -124,7 +124,17 @@ impl Source<'_> {
 
     fn change(&self, policy: &mut Policy, changes: &Changes) -> Parsed<()> {
         let table = changes.table;
+        let mut named = BTreeSet::new();
         for feature in changes.sched_feat {
+            let name = feature.get_ref();
+            let name = name.strip_prefix("NO_").unwrap_or(name);
+            if !named.insert(name) {
+                return Err(self.at(
+                    feature,
+                    &format!("{table}.sched_feat"),
+                    &format!("{name} is named twice"),
+                ));
+            }
             let switched = policy.changes.sched_feat(policy.code, feature.get_ref());
             switched.map_err(|what| self.at(feature, &format!("{table}.sched_feat"), &what))?;
         }
