@@ -35,10 +35,10 @@ impl Import {
         }
         let numbers = self.numbers();
         if numbers.iter().all(Option::is_none) {
-            let left = if self.tasks.is_empty() {
-                "the recording has no scheduling events"
-            } else {
-                "all are left out"
+            let left = match self.start {
+                _ if !self.tasks.is_empty() => "all are left out",
+                Some(_) if self.report.events == 0 => "no event is between --from and --to",
+                _ => "the recording has no scheduling events",
             };
             return Err(ImportError::Nothing(left));
         }

@@ -321,6 +321,11 @@ fn limits_are_kept() {
         imported_with("", Options::default()),
         Err(ImportError::Nothing("the recording has no scheduling events"))
     );
+    let late = Options { from_ns: 1 << 60, machine: Some(free("2c")), ..Options::default() };
+    assert_eq!(
+        imported_with(&ftrace(ASKS), late),
+        Err(ImportError::Nothing("no event is between --from and --to"))
+    );
 }
 
 /// Events of one CPU: us, the current task, and what happened.
