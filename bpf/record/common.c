@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/* What both recordings, of decisions and of workloads, need: messages, the command that is run, programs in sections. */
 #include "common.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/* The capture file: frames with checksums. It gets its name when it is complete. */
 #include "file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/* The recorded machine as user space sees it: CPUs and cores, kernel, settings. */
 #include "host.h"
 
 #include <dirent.h>

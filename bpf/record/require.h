@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/* What a kernel needs for its decisions to be recorded, and the first of it that is missing. */
 #ifndef CW_RECORD_REQUIRE_H
 #define CW_RECORD_REQUIRE_H
 
