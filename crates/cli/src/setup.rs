@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use coreward_engine::{Change, Outcome, Settings, SimError, Simulation, Trace};
 use coreward_machine::{Costs, Machine, Partition, Preemption, Topology};
 use coreward_policy::{Feature, Profile, Tunable};
-use coreward_state::{domain_options, once};
+use coreward_state::domain_options;
 use coreward_workload::Workload;
 
 use crate::assumed;
@@ -241,7 +241,6 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
         policy.set_directory(directory).map_err(named("--policy"))?;
     }
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
-    once("--cost", args.cost.iter().map(|cost| cost.name.clone())).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(named("--cost"))?;
     }

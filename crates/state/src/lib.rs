@@ -6,5 +6,5 @@
 mod options;
 mod system;
 
-pub use options::{Options, once};
+pub use options::Options;
 pub use system::{TooLarge, domain_options, kernel_style, policy_system};

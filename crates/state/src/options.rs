@@ -1,7 +1,5 @@
 //! The options that change a policy.
 
-use std::collections::BTreeSet;
-
 use coreward_policy::{Assignment, Changes, Code};
 
 /// The changes that a user makes to a policy, on any command line.
@@ -20,7 +18,7 @@ impl Options {
     /// The changes to a policy with this code that the options ask for.
     ///
     /// # Errors
-    /// A name is unknown or named twice, or a value out of its range; the message begins with the option.
+    /// A name is unknown, or a value out of its range; the message begins with the option.
     pub fn changes(&self, code: &Code) -> Result<Changes, String> {
         let mut changes = Changes::default();
         self.add_to(&mut changes, code)?;
@@ -32,9 +30,6 @@ impl Options {
     /// # Errors
     /// As [`Options::changes`].
     pub fn add_to(&self, changes: &mut Changes, code: &Code) -> Result<(), String> {
-        let feature = |name: &'_ String| name.strip_prefix("NO_").unwrap_or(name).to_owned();
-        once("--sched-feat", self.sched_feat.iter().map(feature))?;
-        once("--set", self.set.iter().map(|set| set.name.clone()))?;
         for name in &self.sched_feat {
             changes.sched_feat(code, name).map_err(|wrong| format!("--sched-feat: {wrong}"))?;
         }
@@ -53,16 +48,5 @@ impl Options {
     /// Whether the user changes nothing.
     pub fn is_empty(&self) -> bool {
         self.sched_feat.is_empty() && self.set.is_empty()
-    }
-}
-/// Of two values of one name, one would do nothing.
-///
-/// # Errors
-/// A name that the option gives twice.
-pub fn once(option: &str, names: impl Iterator<Item = String>) -> Result<(), String> {
-    let mut seen = BTreeSet::new();
-    match names.into_iter().find(|name| !seen.insert(name.clone())) {
-        Some(name) => Err(format!("{option}: {name} is named twice")),
-        None => Ok(()),
     }
 }

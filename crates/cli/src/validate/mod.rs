@@ -19,7 +19,6 @@ use coreward_machine::{HERE, Machine};
 use coreward_measure::{Tool, Tracer};
 use coreward_metrics::Metric;
 use coreward_policy::Tunable;
-use coreward_state::once;
 use coreward_workload::{Scale, Workload};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
@@ -215,7 +214,6 @@ fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Resu
     };
     let setup::Default { mut policy, notes } = default;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
-    once("--cost", args.cost.iter().map(|cost| cost.name.clone())).map_err(anyhow::Error::msg)?;
     for cost in &args.cost {
         policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
     }
