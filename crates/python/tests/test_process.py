@@ -27,7 +27,7 @@ LONG = "hackbench -g 40 -l 100000"
         lambda: coreward.compare(LONG, "2c", "NO_SIS_UTIL"),
         lambda: coreward.matrix("NO_SIS_UTIL", machines="2c", workloads=LONG),
         lambda: coreward.sweep({"name": "s", "machines": ["2c"], "workloads": [LONG], "list": ["NO_SIS_UTIL"]}),
-        lambda: coreward.explain(LONG, "2c"),
+        lambda: coreward.explain(LONG, "2c", first=1_000_000),
     ],
 )
 def test_ctrl_c_stops_it_within_100_ms(call):
