@@ -75,7 +75,10 @@ impl Trace for First<'_> {
     fn decision(&mut self, d: &Decision) {
         if !self.is_complete() && self.wants(d) {
             self.decisions.push(*d);
-            self.enough.store(self.is_complete(), Ordering::Relaxed);
+            // a caller may have set the flag already
+            if self.is_complete() {
+                self.enough.store(true, Ordering::Relaxed);
+            }
         }
     }
 }
