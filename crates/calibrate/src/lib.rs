@@ -16,6 +16,7 @@ mod kernel;
 mod local;
 mod measure;
 mod memory;
+mod message;
 mod open;
 mod others;
 mod pairs;

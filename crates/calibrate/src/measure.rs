@@ -8,12 +8,13 @@ use coreward_machine::Machine;
 
 use crate::cpuidle::{self, Exit, IDLE_US};
 use crate::local::{self, Handover};
+use crate::message::Family;
 use crate::pairs::Pairs;
 use crate::remote::{self, Channel};
 use crate::sample::Sample;
 use crate::{
-    CalibrateError, Calibration, Measured, Transfers, contended, kernel, memory, process, refill, refused,
-    thread, tick, timer,
+    CalibrateError, Calibration, Measured, Transfers, contended, kernel, memory, message, process, refill,
+    refused, thread, tick, timer,
 };
 /// Largest buffer that is walked for the latency of memory, in bytes.
 const WALK_BYTES: u64 = 512 << 20;
@@ -38,7 +39,7 @@ const BUSY: f64 = 0.25;
 const MOVED: f64 = 2.0;
 
 /// Costs that consist of the way of lines.
-const OF_LINES: [&str; 10] = [
+const OF_LINES: [&str; 11] = [
     "transfer_smt_ns",
     "transfer_llc_ns",
     "transfer_package_ns",
@@ -49,6 +50,7 @@ const OF_LINES: [&str; 10] = [
     "stream_pct",
     "lookahead_ns",
     "socket_remote_pct",
+    "message_lines",
 ];
 
 impl Calibration {
@@ -338,6 +340,19 @@ impl Calibration {
             longer.map(100.0 / assumed_ns),
             "messages on ten sockets from another CPU, less those from the same one and the lines of their data, against what \
              they take by default",
+        );
+        let messages = |family| -> Result<Sample, CalibrateError> {
+            let of = |first, second| {
+                message::messages(family, first, second).map_err(refused("messages between CPUs"))
+            };
+            Ok(of(from, to)?.without(of(from, from)?))
+        };
+        let longer = messages(Family::Tcp)?.and(messages(Family::Unix)?).map(0.5);
+        self.cost(
+            "message_lines",
+            longer.map(1.0 / transfer.ns.max(1.0)),
+            "messages on eight sockets, over TCP and local ones, that are found by epoll on another CPU, less those on the same \
+             one, against a line",
         );
         let busy = remote::wakeups(from, to, &[Duration::from_micros(200)], true);
         let busy = busy.map_err(refused("remote wakeups"))?[0];

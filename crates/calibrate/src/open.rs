@@ -26,8 +26,8 @@ fn why(name: &str, cpus: usize) -> &'static str {
         "transfer_package_ns" => "no two last-level caches of a node have CPUs that may be used",
         "transfer_remote_ns" | "dram_remote_line_ns" => "no two nodes have CPUs that may be used",
         "dram_line_ns" => "twice the last-level cache is more memory than is taken for this",
-        "stream_pct" | "lookahead_ns" | "socket_remote_pct" | "ipi_send_ns" | "ipi_deliver_ns"
-        | "ipi_handle_ns"
+        "stream_pct" | "lookahead_ns" | "socket_remote_pct" | "message_lines" | "ipi_send_ns"
+        | "ipi_deliver_ns" | "ipi_handle_ns"
             if cpus < 2 =>
         {
             "there is one CPU"

@@ -15,19 +15,14 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     pub(crate) fn of(machine: &Machine, is_allowed: impl Fn(usize) -> bool) -> Pairs {
-        let cpus = &machine.cpus;
-        let allowed: Vec<usize> = (0..cpus.len()).filter(|cpu| is_allowed(*cpu)).collect();
+        let allowed: Vec<usize> = (0..machine.nr_cpus()).filter(|cpu| is_allowed(*cpu)).collect();
         let first = allowed.first().copied().unwrap_or(0);
-        let name = |other: usize| match (&cpus[first], &cpus[other]) {
-            (a, b) if a.core == b.core => "transfer_smt_ns",
-            (a, b) if a.llc == b.llc => "transfer_llc_ns",
-            (a, b) if a.package == b.package && a.node == b.node => "transfer_package_ns",
-            _ => "transfer_remote_ns",
-        };
         let mut by_distance: Vec<(&'static str, (usize, usize))> = Vec::new();
         for other in allowed.iter().copied().skip(1) {
-            if by_distance.iter().all(|(known, _)| *known != name(other)) {
-                by_distance.push((name(other), (first, other)));
+            if let Some(name) = machine.transfer_cost(first, other)
+                && by_distance.iter().all(|(known, _)| *known != name)
+            {
+                by_distance.push((name, (first, other)));
             }
         }
         let other = by_distance.iter().find(|(name, _)| *name == "transfer_llc_ns").map(|(_, pair)| pair.1);

@@ -17,7 +17,7 @@ const TLB_NR_DYN_ASIDS: usize = 6;
 
 /// The identifiers of a CPU.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asids {
+pub struct Asids {
     /// The process that has each, by the number of its first thread.
     process: [Option<u32>; TLB_NR_DYN_ASIDS],
     /// The identifier to be taken away next.
@@ -27,8 +27,14 @@ pub(crate) struct Asids {
 }
 
 impl Asids {
-    /// Loads the address space of `process`. Returns how many others were loaded since it was the last time, or
-    /// [`TLB_NR_DYN_ASIDS`] if its translations have been dropped.
+    /// Loads the address space of a process. Returns how long it refills its translations, where all of them take
+    /// `tlb_refill_ns`.
+    pub fn switch_mm(&mut self, process: u32, tlb_refill_ns: u64) -> u64 {
+        tlb_refill_ns * self.load(process) as u64 / TLB_NR_DYN_ASIDS as u64
+    }
+
+    /// Returns how many others were loaded since the process was the last time, or [`TLB_NR_DYN_ASIDS`] if its
+    /// translations have been dropped.
     fn load(&mut self, process: u32) -> usize {
         let held = self.recent.iter().position(|asid| self.process[*asid] == Some(process));
         let asid = held.map_or(self.next, |at| self.recent[at]);
@@ -49,11 +55,8 @@ impl Simulation<'_> {
     /// `cpu` switches to the address space of `next` (switch_mm_irqs_off()).
     pub(crate) fn switch_mm(&mut self, cpu: usize, next: u32) {
         let process = self.tasks[next as usize].process;
-        let others = self.cpus[cpu].asids.load(process);
-        if others > 0 {
-            let ns = self.costs.tlb_refill_ns * others as u64 / TLB_NR_DYN_ASIDS as u64;
-            self.charge_stall(cpu, Part::Switch, ns);
-        }
+        let ns = self.cpus[cpu].asids.switch_mm(process, self.costs.tlb_refill_ns);
+        self.charge_stall(cpu, Part::Switch, ns);
     }
 }
 

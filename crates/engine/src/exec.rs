@@ -129,6 +129,7 @@ impl Simulation<'_> {
                 self.jittered(ns as u64)
             }
             Op::Sleep { .. }
+            | Op::Device { .. }
             | Op::SleepDrawn { .. }
             | Op::Poll { .. }
             | Op::Close { .. }
@@ -293,10 +294,18 @@ impl Simulation<'_> {
                     return self.sleep_until(self.now + ns, id);
                 }
             }
-            Op::SleepDrawn { of } => {
+            Op::Device { ns } => {
                 if !self.tasks[task].in_syscall {
-                    let ns = self.draw(task, of);
-                    return self.sleep_until(self.now + ns, id);
+                    return self.wait_for_device(self.now + ns, id);
+                }
+            }
+            Op::SleepDrawn { of, device } => {
+                if !self.tasks[task].in_syscall {
+                    let until = self.now + self.draw(task, of);
+                    return match device {
+                        true => self.wait_for_device(until, id),
+                        false => self.sleep_until(until, id),
+                    };
                 }
             }
             Op::Spawn { program, base, process } => {
@@ -339,9 +348,20 @@ impl Simulation<'_> {
         if at < self.cpus[cpu].tick_at {
             self.charge_work(cpu, Part::Task, self.costs.timer_arm_ns);
         }
+        self.interrupt_at(at, id);
+        self.block(id as usize, WaitsIn::Nanosleep)
+    }
+
+    /// The task waits for a device.
+    fn wait_for_device(&mut self, at: u64, id: u32) -> bool {
+        self.interrupt_at(at, id);
+        self.block(id as usize, WaitsIn::Other)
+    }
+
+    /// The CPU that the task runs on is interrupted then, and wakes it.
+    fn interrupt_at(&mut self, at: u64, id: u32) {
         self.sleepers.push(Reverse((at, id)));
         self.reprogram_sleepers();
-        self.block(id as usize, WaitsIn::Nanosleep)
     }
 
     /// The task waits in the kernel until it is woken.

@@ -54,6 +54,7 @@ mod timeline;
 mod trace;
 mod wakeup;
 
+pub use asid::Asids;
 pub use checks::{Checks, Invariant, Violation};
 pub use counters::{LatencySummary, Thread};
 pub use event::{Action, Change};

@@ -59,6 +59,17 @@ pub(crate) struct Semaphore {
     pub(crate) owed: u64,
     /// Tasks, and how many messages each needs.
     pub(crate) waiters: VecDeque<(u32, u32)>,
+    /// What it stands for is a socket, or several.
+    pub(crate) socket: Option<Ends>,
+}
+
+/// The CPUs that have the lines of a socket.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ends {
+    /// On which a message was sent last.
+    pub(crate) sender: u32,
+    /// On which one was received last.
+    pub(crate) receiver: u32,
 }
 
 #[derive(Clone, Default)]
@@ -109,6 +120,10 @@ impl Shared {
     pub(crate) fn new(counts: &Counts, nr_cpus: usize, line_bytes: u32) -> Self {
         let lines = counts.mutex_bytes.div_ceil(line_bytes).max(1) as usize;
         let barrier = |needs: &u32| Barrier { needs: *needs, arrived: 0, futex: Futex::default() };
+        let mut semaphores = vec![Semaphore::default(); counts.semaphores as usize];
+        for socket in &counts.sockets {
+            semaphores[*socket as usize].socket = Some(Ends::default());
+        }
         Shared {
             mutexes: vec![Mutex::default(); counts.mutexes as usize],
             mutex_bytes: counts.mutex_bytes,
@@ -118,7 +133,7 @@ impl Shared {
             conds: vec![Futex::default(); counts.conds as usize],
             barriers: counts.barriers.iter().map(barrier).collect(),
             flags: vec![Flag::default(); counts.flags as usize],
-            semaphores: vec![Semaphore::default(); counts.semaphores as usize],
+            semaphores,
             first_channel: (counts.semaphores - counts.channels) as usize,
             lists: vec![List::default(); counts.lists as usize],
             timers: vec![None; counts.timers as usize],

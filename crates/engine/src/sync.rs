@@ -191,9 +191,11 @@ impl Simulation<'_> {
                     return self.block(task, WaitsIn::Futex);
                 }
                 let taken = s.messages.drain(..count as usize);
-                if request {
-                    self.tasks[task].requests.extend(taken);
+                match request {
+                    true => self.tasks[task].requests.extend(taken),
+                    false => drop(taken),
                 }
+                self.move_messages(cpu, semaphore, count, true);
             }
             Op::Enlist { list } => self.shared.lists[list as usize].flags.push(base),
             Op::PostListed { list } => {
@@ -345,8 +347,21 @@ impl Simulation<'_> {
         true
     }
 
+    /// Charges a CPU for the lines of messages that it sends or receives, if the semaphore stands for a socket.
+    fn move_messages(&mut self, cpu: usize, semaphore: u32, count: u32, receive: bool) {
+        let Some(ends) = &mut self.shared.semaphores[semaphore as usize].socket else { return };
+        let (own, other) = match receive {
+            true => (&mut ends.receiver, ends.sender),
+            false => (&mut ends.sender, ends.receiver),
+        };
+        *own = cpu as u32;
+        let line_ns = self.distances.transfer(other as usize, cpu);
+        self.charge_stall(cpu, Part::ChannelLines, u64::from(count) * line_ns * self.costs.message_lines / 2);
+    }
+
     /// Puts a message on a semaphore, and wakes the first task that waits there if there are as many as it needs.
     fn up(&mut self, cpu: usize, semaphore: u32, reply: Option<u32>) {
+        self.move_messages(cpu, semaphore, 1, false);
         let s = &mut self.shared.semaphores[semaphore as usize];
         if s.owed > 0 {
             s.owed -= 1;

@@ -6,7 +6,7 @@ use crate::cpu::Activity;
 use crate::fair::Enqueue;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
-use crate::task::State;
+use crate::task::{State, WaitsIn};
 use crate::trace::Waker;
 use coreward_metrics::Part;
 use coreward_policy::Distance;
@@ -382,18 +382,23 @@ impl Simulation<'_> {
         self.trace.waking(when, cpu, waker, woken.policy.pid, target, new);
     }
 
-    /// A sleep ends: the timer interrupts the CPU that it was armed on. An idle CPU leaves its idle state before it handles
-    /// the interrupt.
+    /// A sleep ends: the timer interrupts the CPU that it was armed on, or the device the one that waits for it. An idle CPU
+    /// leaves its idle state before it handles the interrupt.
     pub(crate) fn timer_interrupt(&mut self, cpu: usize, task: u32) {
+        let handler_ns = match self.tasks[task as usize].waits_in {
+            WaitsIn::Nanosleep => self.costs.timer_ns,
+            // what a busy CPU loses to any interrupt
+            _ => self.costs.ipi_handle_ns,
+        };
         match self.cpus[cpu].activity {
             Activity::Idle => {
                 self.cpus[cpu].expired.push(task);
-                self.charge_work(cpu, Part::Interrupt, self.costs.timer_ns);
+                self.charge_work(cpu, Part::Interrupt, handler_ns);
                 self.begin_idle_exit(cpu);
             }
             Activity::Waking => self.cpus[cpu].expired.push(task),
             Activity::Task | Activity::GoingIdle => {
-                self.charge_work(cpu, Part::Interrupt, self.costs.timer_ns);
+                self.charge_work(cpu, Part::Interrupt, handler_ns);
                 self.wake_by_timer(cpu, task);
                 self.after_interrupt(cpu);
             }

@@ -6,7 +6,8 @@ use coreward_machine::{Costs, IdleState};
 use coreward_metrics::Metric;
 use coreward_workload::{ChannelKind, Op, ProgramBuilder, Scale};
 use support::{
-    MS, Setup, Workload, hackbench, ping_pong, program, run, single, sleep, spawn, spinners, uneven, workload,
+    MS, Setup, Workload, hackbench, messages_of_sockets, ping_pong, program, run, single, sleep, spawn,
+    spinners, uneven, workload,
 };
 
 /// Which way the metric goes when the cost grows.
@@ -156,6 +157,14 @@ fn cases() -> Vec<Case> {
         case("socket_op_ns", sockets(), M::runtime_s, Up, 0, 1000),
         case("tcp_send_ns", packets("TCP_RR"), M::messages_per_s, Down, 0, 1000),
         case("udp_send_ns", packets("UDP_RR"), M::messages_per_s, Down, 0, 1000),
+        case(
+            "message_lines",
+            Setup::free("2c", messages_of_sockets(100, true)).cost("transfer_llc_ns", 100),
+            M::runtime_s,
+            Up,
+            0,
+            20,
+        ),
         case("copy_ns_per_kib", pipes(), M::runtime_s, Up, 0, 1000),
         case("pipe_read_ns", pipes(), M::runtime_s, Up, 0, 1000),
         case("pipe_mtime_ns", pipes().profile("linux-6.12"), M::runtime_s, Up, 0, 1000),

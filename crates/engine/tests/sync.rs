@@ -5,7 +5,7 @@ mod support;
 use coreward_engine::SimError;
 use coreward_metrics::Metric;
 use coreward_workload::{Attributes, Limits, Op, ProgramBuilder, Shared};
-use support::{Setup, Workload, program, run, sleep, spawn, workload};
+use support::{Setup, Workload, messages_of_sockets, program, run, sleep, spawn, workload};
 
 const MS: u64 = 1_000_000;
 
@@ -215,10 +215,51 @@ fn a_stop_ends_waits_for_semaphores() {
     near(seconds(w, "4c"), 0.030);
 }
 
+/// Each of 100 messages there and back has 20 lines of 100 ns, whether or not the tasks wait for each other.
+#[test]
+fn messages_of_sockets_move_lines_between_cpus() {
+    let took = |apart, sockets: &[u32]| {
+        let mut w = messages_of_sockets(100, apart);
+        w.shared.sockets = sockets.to_vec();
+        let setup = Setup::free("2c", w).cost("transfer_llc_ns", 100).cost("message_lines", 20);
+        setup.run().outcome.metrics.get(Metric::transfer_time_s).unwrap()
+    };
+    let kernel = took(true, &[]);
+    near(took(true, &[0, 1]) - kernel, 200.0 * 20.0 * 100e-9);
+    near(took(true, &[1]) - kernel, 100.0 * 20.0 * 100e-9);
+    assert_eq!(took(false, &[0, 1]), took(false, &[]));
+}
+
+/// A device takes its time, and its interrupt the CPU's; a timer also has to be armed.
+#[test]
+fn a_device_interrupts_without_a_timer() {
+    let waits = |wait: Op| {
+        let setup = Setup::free("1c", team(&[&[wait, run(MS)]]));
+        let setup =
+            setup.cost("timer_arm_ns", MS / 10).cost("timer_ns", MS / 5).cost("ipi_handle_ns", MS / 2);
+        setup.run().outcome.metrics.get(Metric::runtime_s).unwrap()
+    };
+    near(waits(Op::Device { ns: 2 * MS }), 0.0035);
+    near(waits(Op::Sleep { ns: 2 * MS }), 0.0032);
+    let drawn = |device| {
+        let mut w = team(&[&[Op::SleepDrawn { of: 0, device }, run(MS)]]);
+        w.shared.distributions = vec![vec![2 * MS]];
+        Setup::free("1c", w)
+            .cost("ipi_handle_ns", MS / 2)
+            .run()
+            .outcome
+            .metrics
+            .get(Metric::runtime_s)
+            .unwrap()
+    };
+    near(drawn(true), 0.0035);
+    near(drawn(false), 0.003);
+}
+
 #[test]
 fn draws_are_the_programs_and_the_seeds() {
     let ops = ProgramBuilder::default()
-        .repeat(100, |b| b.op(Op::RunDrawn { of: 0 }).op(Op::SleepDrawn { of: 1 }))
+        .repeat(100, |b| b.op(Op::RunDrawn { of: 0 }).op(Op::SleepDrawn { of: 1, device: false }))
         .build();
     let team = |programs: usize| {
         let mut w = team(&vec![&[] as &[Op]; programs]);

@@ -235,6 +235,10 @@ costs! {
     /// `socket_op_ns` for either.
     socket_remote_pct = 100 (50..=150) in 0..=10_000,
         "measured: turns of two CPUs less turns of one, Linux 6.18 guests: about 110 % on Granite Rapids and Zen 4, 14 to 38 on Zen 5 (docs/results/pinned.md)";
+    /// How many cache lines, one after the other, a message on a socket that its reader finds by epoll moves between the CPUs of its
+    /// sender and of its receiver: half of them to either. In recorded workloads, whose work does not have them.
+    message_lines = 23 (12..=35) in 0..=10_000,
+        "measured: messages of 100 bytes on 8 sockets between two CPUs, less those on one CPU, Granite Rapids, Linux 6.18; of 80 and 2,300 bytes 33 over TCP, 24 over AF_UNIX (docs/results/pinned.md)";
 }
 
 impl CostField {

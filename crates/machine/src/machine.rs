@@ -385,6 +385,18 @@ impl Machine {
         cpus.filter(|(_, cpu)| condition(cpu)).map(|(number, _)| number).collect()
     }
 
+    /// The cost that a modified line has on its way from one CPU to another: between the siblings of a core, in a last-level
+    /// cache, in a node, or further. `None` if both are the same CPU.
+    pub fn transfer_cost(&self, from: usize, to: usize) -> Option<&'static str> {
+        let (a, b) = (&self.cpus[from], &self.cpus[to]);
+        (from != to).then_some(match () {
+            () if a.core == b.core => "transfer_smt_ns",
+            () if a.llc == b.llc => "transfer_llc_ns",
+            () if a.package == b.package && a.node == b.node => "transfer_package_ns",
+            () => "transfer_remote_ns",
+        })
+    }
+
     /// The SMT siblings of a CPU, itself included. Panics if there is no such CPU, as do the
     /// other masks by CPU.
     pub fn smt_mask(&self, cpu: usize) -> CpuSet {

@@ -18,13 +18,20 @@ pub enum Op {
         /// Index in [`Shared::distributions`].
         of: u32,
     },
-    /// Sleeps, as [`Op::Sleep`], for a time that is drawn from a distribution.
+    /// Sleeps, as [`Op::Sleep`] or [`Op::Device`], for a time that is drawn from a distribution.
     SleepDrawn {
         /// Index in [`Shared::distributions`].
         of: u32,
+        /// A device ends it.
+        device: bool,
     },
     /// Sleeps for `ns` on a timer.
     Sleep {
+        /// Time in ns.
+        ns: u64,
+    },
+    /// Waits for a device, which interrupts after `ns`.
+    Device {
         /// Time in ns.
         ns: u64,
     },
@@ -304,6 +311,8 @@ pub struct Shared {
     /// The last so many of the semaphores are channels of a recording. When nothing else can happen, a wait for one ends:
     /// another task may have taken what was meant for the one that waits.
     pub channels: u32,
+    /// The semaphores that stand for sockets: their messages have lines that move between CPUs.
+    pub sockets: Vec<u32>,
     /// Lists of flags.
     pub lists: u32,
     /// Timers.

@@ -9,7 +9,7 @@ use coreward_machine::{Costs, DomainOptions, Machine, Topology};
 use coreward_metrics::Metric;
 use coreward_policy::{Changes, Decision, PolicySettings, Profile, TUNABLES};
 pub(crate) use coreward_workload::Workload;
-use coreward_workload::{Channel, ChannelKind, Footprint, Op, Program, ProgramBuilder, Scale};
+use coreward_workload::{Channel, ChannelKind, CpuChoice, Footprint, Op, Program, ProgramBuilder, Scale};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -280,6 +280,22 @@ pub(crate) fn spinners(n: usize, ns: u64) -> Workload {
     main.extend(vec![spawn(1); n]);
     main.extend([Op::WaitChildren, Op::MarkEnd]);
     workload(0, vec![program(&main), program(&[run(ns)])])
+}
+
+/// Two tasks of a recording that answer each other over sockets, so many times, on CPUs 0 and 1, or both on CPU 0.
+pub(crate) fn messages_of_sockets(rounds: u64, apart: bool) -> Workload {
+    let up = |semaphore| Op::Up { semaphore, reply: None };
+    let down = |semaphore| Op::Down { semaphore, count: 1, request: false };
+    let body = |set, first, second| {
+        let bound = ProgramBuilder::default().op(Op::SetAffinity { set: Some(set) });
+        bound.repeat(rounds, |b| b.op(first).op(second)).build()
+    };
+    let main = program(&[Op::MarkStart, spawn(1), spawn(2), Op::WaitChildren, Op::MarkEnd]);
+    let mut w = workload(0, vec![main, body(0, up(0), down(1)), body(u32::from(apart), down(0), up(1))]);
+    w.shared.semaphores = 2;
+    w.shared.sockets = vec![0, 1];
+    w.cpu_sets = vec![CpuChoice::These(vec![0]), CpuChoice::These(vec![1])];
+    w
 }
 
 /// Two tasks that pass a message to and fro, `rounds` times, and compute for `ns` between.

@@ -287,8 +287,9 @@ impl Relation {
         edits.unseen.entry((client, asked + 1)).or_default().insert(0, Unseen::Take(self.replies[&client]));
     }
 
-    /// Marks the requests and answers among the drafts of all tasks.
-    fn apply(&self, edits: &mut Edits, places: &Places<'_>, drafts: &mut [&mut Vec<Draft>]) {
+    /// Marks the requests and answers among the drafts of all tasks. Returns the places where messages of sockets come now.
+    fn apply(&self, edits: &mut Edits, places: &Places<'_>, drafts: &mut [&mut Vec<Draft>]) -> BTreeSet<Via> {
+        let mut sockets = BTreeSet::new();
         for index in self.servers.iter().chain(self.replies.keys()) {
             let mut edited = Vec::new();
             for (at, draft) in drafts[*index].iter().enumerate() {
@@ -296,6 +297,11 @@ impl Relation {
                 edited.extend(unseen.map(Draft::Unseen));
                 let place = self.part(*index, draft, places).and(places.of_draft(*index, draft));
                 let mut draft = *draft;
+                if let Draft::Await { via: Some(via), .. } = draft
+                    && places.channels.has_sockets(via)
+                {
+                    sockets.extend(place);
+                }
                 match &mut draft {
                     Draft::Await { via, request, nothing, .. } if place.is_some() => {
                         *via = place;
@@ -313,6 +319,7 @@ impl Relation {
             }
             *drafts[*index] = edited;
         }
+        sockets
     }
 }
 
@@ -331,7 +338,7 @@ pub(super) fn tie(
     // who answers most tasks is the server, where each seems to answer the other
     servers.sort_by_key(|via| std::cmp::Reverse(all[via].wakers.len()));
     let mut awaits: Vec<Option<Via>> = vec![None; drafts.len()];
-    let (mut requests, mut replies) = (BTreeSet::new(), BTreeSet::new());
+    let (mut requests, mut replies, mut sockets) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for via in servers {
         let Some(relation) = Relation::at(via, &all, &places, drafts) else { continue };
         if relation.has_several_at_once(connections) {
@@ -342,13 +349,13 @@ pub(super) fn tie(
             || relation.replies.values().any(|place| requests.contains(place))
             || relation.replies.iter().any(other);
         let Some(mut edits) = relation.edits(&places, drafts).filter(|_| !conflicts) else { continue };
-        relation.apply(&mut edits, &places, drafts);
+        sockets.extend(relation.apply(&mut edits, &places, drafts));
         requests.insert(via);
         for (client, place) in relation.replies {
             awaits[client] = Some(place);
             replies.insert(place);
         }
     }
-    requests.into_iter().chain(replies).for_each(|place| channels.add(place));
+    requests.into_iter().chain(replies).for_each(|place| channels.add(place, sockets.contains(&place)));
     awaits
 }

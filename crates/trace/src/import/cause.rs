@@ -35,6 +35,11 @@ impl Cause {
         Cause::Unknown,
     ];
 
+    /// Does it come from outside, without a timer that the task has armed?
+    pub(super) fn is_device(self) -> bool {
+        matches!(self, Cause::Network | Cause::Block | Cause::LeftOut)
+    }
+
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {

@@ -40,6 +40,8 @@ struct Seen {
     last: Option<(usize, u64, usize)>,
     /// Several takers were woken at once.
     broadcast: bool,
+    /// Messages came over sockets.
+    socket: bool,
 }
 
 /// The channels of a recording.
@@ -58,9 +60,16 @@ impl Channels {
         seen.last = Some((waker, at, taker));
     }
 
-    /// A task takes something from a channel without sleeping.
+    /// A task takes a message of a socket from a channel.
     pub(super) fn takes(&mut self, via: Via, taker: usize) {
-        self.0.entry(via).or_default().takers.insert(taker);
+        let seen = self.0.entry(via).or_default();
+        seen.takers.insert(taker);
+        seen.socket = true;
+    }
+
+    /// Do messages over sockets come through it?
+    pub(super) fn has_sockets(&self, via: Via) -> bool {
+        self.0.get(&via).is_some_and(|seen| seen.socket)
     }
 
     /// Is it a channel in the workload?
@@ -69,8 +78,10 @@ impl Channels {
     }
 
     /// It is a channel, however tasks are woken through it.
-    pub(super) fn add(&mut self, via: Via) {
-        self.0.entry(via).or_default().broadcast = false;
+    pub(super) fn add(&mut self, via: Via, socket: bool) {
+        let seen = self.0.entry(via).or_default();
+        seen.broadcast = false;
+        seen.socket |= socket;
     }
 
     /// The number of each channel that is one in the workload.

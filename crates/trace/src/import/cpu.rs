@@ -1,5 +1,6 @@
 //! What runs on each CPU, and how fast.
 
+use coreward_engine::Asids;
 use coreward_machine::Machine;
 
 use crate::event::Handler;
@@ -26,6 +27,7 @@ struct Cpu {
     /// When it became idle, if it is.
     idle_since: u64,
     handlers: Vec<Handler>,
+    asids: Asids,
     /// Other CPUs of its core.
     siblings: Vec<usize>,
     capacity: u64,
@@ -115,6 +117,11 @@ impl Cpus {
         self.cpus[cpu].current = to;
         // a handler does not switch; its end was lost
         self.cpus[cpu].handlers.clear();
+    }
+
+    /// How long a process that a CPU switches to refills its translations.
+    pub(super) fn switch_to(&mut self, cpu: usize, process: u32, tlb_refill_ns: u64) -> u64 {
+        self.cpus[cpu].asids.switch_mm(process, tlb_refill_ns)
     }
 
     pub(super) fn siblings(&self, cpu: usize) -> Vec<usize> {

@@ -42,7 +42,7 @@ impl Import {
             };
             return Err(ImportError::Nothing(left));
         }
-        let mut tasks = self.recorded_tasks(&numbers);
+        let (mut tasks, sockets) = self.recorded_tasks(&numbers);
         let (cpu_sets, groups) = attributes::numbered(&mut tasks, &self.sets, recording);
         let classes = self.classes();
         self.report.groups = groups.iter().map(|group| group.name.clone()).collect();
@@ -57,7 +57,9 @@ impl Import {
         let origin = format!("{format}, {duration_s:.3} s on {cpus} CPUs{on}");
         let assumptions = self.report.lacks.iter().chain(&self.report.faults).cloned().collect();
         let duration_s = *duration_s;
-        Ok((Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, tasks }, self.report))
+        let recorded =
+            Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, sockets, tasks };
+        Ok((recorded, self.report))
     }
 
     /// The numbers of the tasks in the workload; of those that did nothing none.
@@ -73,7 +75,8 @@ impl Import {
         self.tasks.iter().map(number).collect()
     }
 
-    fn recorded_tasks(&mut self, numbers: &[Option<u32>]) -> Vec<RecordedTask> {
+    /// The tasks, and which channels are sockets.
+    fn recorded_tasks(&mut self, numbers: &[Option<u32>]) -> (Vec<RecordedTask>, Vec<u32>) {
         let start = self.start.unwrap_or_default() + self.options.from_ns;
         let costs =
             self.options.machine.as_ref().map_or_else(Costs::default, |machine| machine.costs.clone());
@@ -97,6 +100,8 @@ impl Import {
             let parent = task.parent.filter(|parent| numbers[*parent].is_some());
             let style = Style {
                 costs: &costs,
+                tick_ns: 1_000_000_000
+                    / u64::from(self.options.machine.as_ref().map_or(250, |machine| machine.hz.max(1))),
                 open_loop: self.options.open_loop,
                 born: parent.and(task.born).unwrap_or(start),
                 parent,
@@ -133,7 +138,8 @@ impl Import {
         let answer = |step: &&Step| matches!(step, Step::Answer);
         self.report.answers = tasks.iter().flat_map(|task| &task.steps).filter(answer).count() as u64;
         self.report.work_s = tasks.iter().flat_map(|task| &task.steps).map(work).sum::<u64>() as f64 / 1e9;
-        tasks
+        let sockets = channels.iter().filter(|(via, _)| self.channels.has_sockets(**via));
+        (tasks, sockets.map(|(_, channel)| *channel).collect())
     }
 
     fn classes(&mut self) -> Vec<Figures> {

@@ -12,8 +12,9 @@ use crate::event::{Channel, Event};
 
 /// Data that arrived at a socket and was not received yet.
 struct Message {
-    /// When it arrived.
+    /// When it arrived, and the CPU that it was sent on.
     at: u64,
+    cpu: usize,
     /// The task that sent it, and where that stands among its drafts. `None` if it is none that is imported.
     sent: Option<(usize, usize)>,
     /// It woke a task, and is known as a wakeup.
@@ -24,13 +25,15 @@ struct Message {
 #[derive(Default)]
 pub(super) struct Sockets {
     messages: HashMap<u32, Message>,
+    /// The CPU on which data of a socket was received last, and where that data went through.
+    receivers: HashMap<u32, (usize, Via)>,
     /// The socket at which data arrived on each CPU, if nothing but wakeups came after it.
     latest: Vec<Option<u32>>,
 }
 
 impl Sockets {
     fn arrives(&mut self, at: u64, cpu: usize, socket: u32, sent: Option<(usize, usize)>) {
-        self.messages.entry(socket).or_insert(Message { at, sent, woke: false });
+        self.messages.entry(socket).or_insert(Message { at, cpu, sent, woke: false });
         self.latest.resize(self.latest.len().max(cpu + 1), None);
         self.latest[cpu] = Some(socket);
     }
@@ -86,9 +89,13 @@ impl Import {
     /// Data arrives at a socket. Whether anybody waits for it shows when it is received.
     pub(super) fn arrived(&mut self, event: &Event, cpu: usize, socket: u32) -> Result<(), ImportError> {
         let (_, sender) = self.cause(event, cpu, None)?;
+        let receiver = self.sockets.receivers.get(&socket).copied();
         let sent = sender.map(|sender| {
             self.account_task(sender, event.at);
             self.begin_batch(sender, 0);
+            if let Some((from, via)) = receiver {
+                self.moves_lines(sender, via, from, cpu);
+            }
             self.step(sender, Some(Draft::Sent));
             (sender, self.tasks[sender].drafts.len() - 1)
         });
@@ -100,7 +107,10 @@ impl Import {
     /// it sleeps otherwise when it waits for sockets: at once, unless it was there when the task looked for the one before.
     pub(super) fn received(&mut self, at: u64, cpu: usize, socket: u32) {
         let Current::Task(index) = self.cpus.current(cpu) else { return };
-        let Some(Message { at: arrived, sent, woke }) = self.sockets.messages.remove(&socket) else { return };
+        let Some(Message { at: arrived, cpu: from, sent, woke }) = self.sockets.messages.remove(&socket)
+        else {
+            return;
+        };
         if let Some((sender, _)) = sent {
             self.connections.note(index, sender, socket);
         }
@@ -109,7 +119,7 @@ impl Import {
         if !later {
             self.begin_batch(index, at);
         }
-        let Some((sender, draft)) = sent.filter(|(sender, _)| !woke && self.exchange(*sender, index)) else {
+        let Some((sender, draft)) = sent.filter(|(sender, _)| self.exchange(*sender, index)) else {
             return;
         };
         let via = match self.tasks[index].listens {
@@ -118,15 +128,31 @@ impl Import {
         };
         if let Some(via) = via {
             self.channels.takes(via, index);
+            self.sockets.receivers.insert(socket, (cpu, via));
+            self.moves_lines(index, via, from, cpu);
+        }
+        if woke {
+            return;
         }
         self.tasks[sender].drafts[draft] =
-            Draft::Wake { task: index, via, awake: true, interrupts: false, answer: false, nothing: false };
+            Draft::Wake { task: index, via, awake: true, far_ns: 0, answer: false, nothing: false };
         let wait = Draft::Await { task: sender, via, awake: true, request: false, nothing: false };
         match later {
             true => self.tasks[index].batch.others.push(wait),
             false => self.step(index, Some(wait)),
         }
         self.report.messages += 1;
+    }
+
+    /// A task has sent or received a message whose lines another CPU had.
+    fn moves_lines(&mut self, index: usize, via: Via, from: usize, to: usize) {
+        let ns = self.options.machine.as_ref().map_or(0, |machine| {
+            let line = machine.transfer_cost(from, to).and_then(|cost| machine.costs.get(cost));
+            line.unwrap_or(0) * machine.costs.message_lines / 2
+        });
+        if ns > 0 {
+            self.tasks[index].drafts.push(Draft::Lines { via, ns });
+        }
     }
 
     /// Do both tasks belong to the workload?

@@ -16,6 +16,7 @@ mod report;
 
 use std::collections::HashMap;
 
+use coreward_engine::{RQ_LINES, SWITCH_LINES, WAKEE_LINES};
 use coreward_machine::Machine;
 use coreward_workload::recorded::{MAX_STEPS, MAX_TASKS, Watch};
 
@@ -116,6 +117,8 @@ struct Seen {
     /// When its first step began.
     born: Option<u64>,
     left_out: Option<&'static str>,
+    /// Where it ran last.
+    cpu: Option<usize>,
     /// Who woke it, if it has not run since.
     wakeup: Option<Wakeup>,
     /// It was woken since it last ran on: if it seems to sleep now, the wakeup came between its dequeueing and its switch.
@@ -365,6 +368,7 @@ impl Import {
             empties: false,
             new: parent.is_some(),
             born: None,
+            cpu: None,
             left_out: if records { Some(RECORDS) } else { self.left_out(task.comm) },
             wakeup: None,
             woken_awake: None,
@@ -468,7 +472,7 @@ impl Import {
             }
             self.watch.runs(index, cpu, at);
             if let Some(wakeup) = self.tasks[index].wakeup.take() {
-                self.interrupts(wakeup, cpu, at, leaving == Leaving::Runnable && prev.pid != 0);
+                self.woken_afar(wakeup, cpu, at, left, leaving);
             }
             self.named(index, next.comm, at, false);
             self.has_prio(index, next.prio, at);
@@ -477,7 +481,9 @@ impl Import {
             task.state = State::Running;
             task.born.get_or_insert(at);
             task.open.1 += 1;
+            task.cpu = Some(cpu);
             self.report.switches += u64::from(task.left_out.is_none());
+            self.switches_to(cpu, index);
         }
         self.cpus.switch(cpu, comes);
         Ok(())
@@ -488,17 +494,51 @@ impl Import {
         self.becomes(index, at, Attributes { nice: attributes::nice(prio), ..self.tasks[index].now });
     }
 
-    /// Notes whether a wakeup interrupted the CPU that the task runs on now: unless that is the waker's, it did if it
-    /// preempted there, or if the CPU was idle, and took so long that it did not just poll.
-    fn interrupts(&mut self, wakeup: Wakeup, cpu: usize, at: u64, preempts: bool) {
-        let deliver_ns = self.options.machine.as_ref().map_or(0, |machine| machine.costs.ipi_deliver_ns);
+    /// A woken task runs on another CPU than its waker did, after another one: notes what that took the two. The wakeup
+    /// interrupted the CPU if the task preempted the other one there, or if the CPU was idle, and took so long that it did not
+    /// just poll.
+    fn woken_afar(&mut self, wakeup: Wakeup, cpu: usize, at: u64, left: Current, leaving: Leaving) {
+        let Some(machine) = self.options.machine.as_ref().filter(|_| wakeup.cpu != cpu) else { return };
+        let (deliver_ns, handle_ns) = (machine.costs.ipi_deliver_ns, machine.costs.ipi_handle_ns);
+        let send_ns = machine.costs.ipi_send_ns;
         let idle = self.cpus.idle_since(cpu).is_some_and(|since| since <= wakeup.at);
+        let preempts = matches!(left, Current::Task(_)) && leaving == Leaving::Runnable;
+        // whoever leaves chooses the next task, and fetches it
+        if let Current::Task(index) = left {
+            let fetch_ns = self.lines_ns(wakeup.cpu, cpu, SWITCH_LINES);
+            self.kernel(index, fetch_ns + if preempts { handle_ns } else { 0 });
+        }
         let interrupted = preempts || (idle && at - wakeup.at >= deliver_ns);
-        if wakeup.cpu != cpu
-            && interrupted
-            && let Draft::Wake { interrupts, .. } = &mut self.tasks[wakeup.by].drafts[wakeup.draft]
-        {
-            *interrupts = true;
+        // an idle CPU queues the task by itself
+        let queue_ns = if idle { 0 } else { self.lines_ns(cpu, wakeup.cpu, RQ_LINES) };
+        if let Draft::Wake { far_ns, .. } = &mut self.tasks[wakeup.by].drafts[wakeup.draft] {
+            *far_ns += queue_ns + if interrupted { send_ns } else { 0 };
+        }
+    }
+
+    /// How long a CPU waits for lines that another one has written.
+    fn lines_ns(&self, from: usize, to: usize, lines: u64) -> u64 {
+        let Some(machine) = &self.options.machine else { return 0 };
+        let line_ns = machine.transfer_cost(from, to).and_then(|cost| machine.costs.get(cost)).unwrap_or(0);
+        (lines * line_ns * 100 / machine.costs.mlp_pct.max(1)).saturating_sub(machine.costs.lookahead_ns)
+    }
+
+    /// In a task's work since its last step is so much that the simulator adds by itself.
+    fn kernel(&mut self, index: usize, ns: u64) {
+        if ns > 0 {
+            self.tasks[index].drafts.push(Draft::Kernel { ns });
+        }
+    }
+
+    /// A CPU switches to a task, whose process may have lost translations to others.
+    fn switches_to(&mut self, cpu: usize, index: usize) {
+        let refill_ns = self.options.machine.as_ref().map_or(0, |machine| machine.costs.tlb_refill_ns);
+        let task = &self.tasks[index];
+        if task.left_out.is_none() {
+            // a task of an unknown process is one of its own
+            let process = task.tgid.map_or(u32::MAX - index as u32, |tgid| tgid as u32);
+            let ns = self.cpus.switch_to(cpu, process, refill_ns);
+            self.kernel(index, ns);
         }
     }
 
@@ -588,13 +628,14 @@ impl Import {
                 if let Some(via) = via {
                     self.channels.wakes(via, waker, index, at);
                 }
+                let far_ns = self.tasks[index].cpu.map_or(0, |from| self.lines_ns(from, cpu, WAKEE_LINES));
                 self.step(
                     waker,
                     Some(Draft::Wake {
                         task: index,
                         via,
                         awake: false,
-                        interrupts: false,
+                        far_ns,
                         answer: false,
                         nothing: false,
                     }),

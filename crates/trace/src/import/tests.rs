@@ -5,6 +5,7 @@ use coreward_workload::{Op, Role};
 use super::*;
 use crate::Recording;
 
+mod far;
 mod message;
 
 /// Lines of ftrace: `AT CPU CURRENT[!] EVENT`, with `!` for an interrupt, times in us, and tasks `name:pid`.
@@ -75,6 +76,7 @@ fn steps(recorded: &Recorded, name: &str) -> Vec<Step> {
     let us = |step: &Step| match *step {
         Step::Run(ns) => Step::Run(ns / 1000),
         Step::Sleep(ns) => Step::Sleep(ns / 1000),
+        Step::Device(ns) => Step::Device(ns / 1000),
         Step::Until(ns) => Step::Until(ns / 1000),
         other => other,
     };
@@ -225,7 +227,7 @@ fn tracing_is_left_out_and_its_child_is_not() {
         400 0 migration/0:9 sched_waking cc:2";
     let (recorded, report) = imported(lines);
     assert_eq!(recorded.tasks.len(), 1);
-    assert_eq!(steps(&recorded, "cc-0"), [Step::Until(200), Step::Run(100), Step::Sleep(100)]);
+    assert_eq!(steps(&recorded, "cc-0"), [Step::Until(200), Step::Run(100), Step::Device(100)]);
     let why: Vec<_> = report.left_out.iter().map(|left| (left.name.as_str(), left.why)).collect();
     assert_eq!(why, [("migration/*", MOVES), ("trace-cmd", RECORDS)]);
 }
@@ -469,42 +471,6 @@ fn a_wakeup_just_before_the_switch_ends_the_wait() {
     // it was preempted: that wakeup came for nothing
     let (_, report) = of(Leaving::Runnable);
     assert_eq!((report.waits.all(), report.wakeup_latency_us), (0, [0.0, 0.0]));
-}
-
-/// Sending an interrupt is the kernel's time, which the simulator charges for, and not the waker's work.
-#[test]
-fn what_an_interrupt_cost_its_sender_is_no_work() {
-    let work = |latency: u64| {
-        let cpu = 1;
-        let mut machine = free("2c");
-        (machine.costs.ipi_send_ns, machine.costs.ipi_deliver_ns) = (4000, 5000);
-        let mut import =
-            Import::new(Options { machine: Some(machine), to_ns: u64::MAX, ..Options::default() });
-        let switch = |prev, leaving, next| What::Switch { prev: task(prev), leaving, next: task(next) };
-        for (us, cpu, pid, what) in [
-            (0, 0, 0, switch(0, Leaving::Runnable, 1)),
-            (10, cpu, 2, switch(2, Leaving::Blocked, 0)),
-            (100, 0, 1, What::Waking { task: task(2) }),
-            (100 + latency, cpu, 0, switch(0, Leaving::Runnable, 2)),
-            (150, cpu, 2, switch(2, Leaving::Blocked, 0)),
-            (200, 0, 1, switch(1, Leaving::Blocked, 0)),
-        ] {
-            let event = Event {
-                at: us * 1000,
-                cpu,
-                pid,
-                tgid: Some(pid),
-                comm: task(pid).comm,
-                in_interrupt: Some(false),
-                what,
-            };
-            import.event(&event).unwrap();
-        }
-        let (recorded, _) = import.finish(&Recording::of(Vec::new()).unwrap()).unwrap();
-        steps(&recorded, "t1-0")[2]
-    };
-    assert_eq!(work(5), Step::Run(96), "it halted");
-    assert_eq!(work(4), Step::Run(100), "it polled");
 }
 
 #[test]

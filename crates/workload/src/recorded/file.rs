@@ -34,6 +34,8 @@ const MAX_CPUS: usize = 4096;
 /// Most sets of CPUs, and most task groups.
 const MAX_SETS: usize = 10_000;
 const MAX_GROUPS: usize = 10_000;
+/// Most channels that are sockets.
+const MAX_SOCKETS: usize = 1_000_000;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +55,12 @@ pub(super) struct File {
         deserialize_with = "at_most::<_, _, MAX_GROUPS>"
     )]
     groups: Vec<FileGroup>,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "at_most::<_, _, MAX_SOCKETS>"
+    )]
+    sockets: Vec<u32>,
     #[serde(deserialize_with = "at_most::<_, _, MAX_TASKS>")]
     tasks: Vec<FileTask>,
 }
@@ -101,16 +109,28 @@ pub(super) struct Versioned {
 impl File {
     /// `turn` separates a task's turns.
     pub(super) fn of(recorded: &Recorded, turn: &str) -> File {
-        let Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, tasks } = recorded.clone();
+        let Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, sockets, tasks } =
+            recorded.clone();
         let tasks = tasks.into_iter().map(|task| FileTask::of(task, turn)).collect();
         let cpu_sets = cpu_sets.into_iter().map(CpuSet).collect();
         let groups = groups.into_iter().map(FileGroup::of).collect();
-        File { coreward_workload: VERSION, origin, assumptions, duration_s, classes, cpu_sets, groups, tasks }
+        File {
+            coreward_workload: VERSION,
+            origin,
+            assumptions,
+            duration_s,
+            classes,
+            cpu_sets,
+            groups,
+            sockets,
+            tasks,
+        }
     }
 
     /// What the file says.
     pub(super) fn recorded(self) -> Result<Recorded, String> {
-        let File { origin, assumptions, classes, duration_s, cpu_sets, groups, tasks: all, .. } = self;
+        let File { origin, assumptions, classes, duration_s, cpu_sets, groups, sockets, tasks: all, .. } =
+            self;
         if !duration_s.is_finite() {
             return Err(format!("duration_s is {duration_s} (allowed: finite numbers)"));
         }
@@ -127,6 +147,9 @@ impl File {
             }
         }
         let groups = groups.into_iter().map(FileGroup::group).collect::<Result<Vec<_>, _>>()?;
+        if let Some(channel) = sockets.iter().find(|channel| **channel >= MAX_CHANNELS) {
+            return Err(format!("sockets: {}", no_channel(*channel)));
+        }
         let mut left = MAX_STEPS;
         let there = There { sets: cpu_sets.len(), groups: groups.len() };
         let mut tasks = Vec::new();
@@ -148,7 +171,7 @@ impl File {
             let steps = read_steps(&steps, &mut left, &there).map_err(refuse)?;
             tasks.push(Task { name, process, nice, cpus, group, answers, steps });
         }
-        Ok(Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, tasks })
+        Ok(Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, sockets, tasks })
     }
 }
 
@@ -211,6 +234,9 @@ impl Recorded {
             let groups: Vec<_> = self.groups.iter().cloned().map(FileGroup::of).collect();
             let groups = json(&|| serde_json::to_string(&groups));
             let _ = writeln!(text, "\"groups\": {groups},");
+        }
+        if !self.sockets.is_empty() {
+            let _ = writeln!(text, "\"sockets\": {},", json(&|| serde_json::to_string(&self.sockets)));
         }
         text.push_str("\"tasks\": [");
         for (index, task) in self.tasks.iter().enumerate() {
@@ -299,7 +325,8 @@ mod tests {
             let duration_s = tasks.len() as f64 / 3.0;
             let cpu_sets = vec![vec![0, 4095], vec![3]];
             let assumptions = vec!["a \"b\"".into()];
-            let recorded = Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups: groups(), tasks };
+            let (groups, sockets) = (groups(), vec![0, MAX_CHANNELS - 1]);
+            let recorded = Recorded { origin, assumptions, classes, duration_s, cpu_sets, groups, sockets, tasks };
             for form in [Form::Compressed, Form::Json, Form::Toml] {
                 let mut file = Vec::new();
                 recorded.write(&mut file, form).unwrap();

@@ -40,8 +40,10 @@ pub enum Step {
     /// Answers the last request that is not answered yet: puts something on the channel on which whoever made it awaits
     /// answers.
     Answer,
-    /// Waits for so many ns from now.
+    /// Waits for so many ns from now, on a timer.
     Sleep(u64),
+    /// Waits for a device, which takes so many ns from now.
+    Device(u64),
     /// Waits until so many ns after its own start, or, if that has passed, not at all.
     Until(u64),
     /// Starts a task, as its parent.
@@ -90,6 +92,9 @@ pub struct Recorded {
     pub cpu_sets: Vec<Vec<u32>>,
     /// The task groups.
     pub groups: Vec<TaskGroup>,
+    /// The channels whose messages go over sockets, so that their lines move between CPUs; the work of the tasks does not
+    /// have that.
+    pub sockets: Vec<u32>,
     /// The tasks.
     pub tasks: Vec<Task>,
 }

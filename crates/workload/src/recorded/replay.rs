@@ -57,6 +57,11 @@ impl Recorded {
             barriers: vec![together + 1],
             semaphores: semaphores.len() as u32,
             channels: semaphores.keys().filter(|via| matches!(via, Via::Channel(_))).count() as u32,
+            sockets: self
+                .sockets
+                .iter()
+                .filter_map(|channel| semaphores.get(&Via::Channel(*channel)).copied())
+                .collect(),
             timers,
             ..Shared::default()
         };
@@ -159,6 +164,7 @@ impl Recorded {
                 }
                 Step::Answer => Op::Answer,
                 Step::Sleep(ns) => Op::Sleep { ns },
+                Step::Device(ns) => Op::Device { ns },
                 Step::Until(ns) if ns < until => {
                     let task = self.named(index as usize);
                     return Err(format!(

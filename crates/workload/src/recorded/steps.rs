@@ -18,7 +18,12 @@ pub(super) fn write_steps(steps: &[Step], turn: &str) -> String {
     for step in steps {
         text.push_str(blank);
         blank = match step {
-            Step::Await(_) | Step::Take(_) | Step::Request(_) | Step::Sleep(_) | Step::Until(_) => turn,
+            Step::Await(_)
+            | Step::Take(_)
+            | Step::Request(_)
+            | Step::Sleep(_)
+            | Step::Device(_)
+            | Step::Until(_) => turn,
             _ => " ",
         };
         // writing to a string does not fail
@@ -31,6 +36,7 @@ pub(super) fn write_steps(steps: &[Step], turn: &str) -> String {
             Step::Request(channel) => write!(text, "q{channel}"),
             Step::Answer => write!(text, "y"),
             Step::Sleep(ns) => write!(text, "s{ns}"),
+            Step::Device(ns) => write!(text, "d{ns}"),
             Step::Until(ns) => write!(text, "u{ns}"),
             Step::Start(task) => write!(text, "f{task}"),
             Step::Allow(Some(set)) => write!(text, "c{set}"),
@@ -80,6 +86,7 @@ pub(super) fn read_steps(text: &str, left: &mut usize, there: &There) -> Result<
             "t" => Step::Take(channel()?),
             "q" => Step::Request(channel()?),
             "s" => Step::Sleep(number),
+            "d" => Step::Device(number),
             "u" => Step::Until(number),
             "f" => Step::Start(task()?),
             "c" => {
@@ -123,7 +130,7 @@ pub(super) fn no_channel(number: impl std::fmt::Display) -> String {
     format!("there is no channel {number} (allowed: 0 to {})", MAX_CHANNELS - 1)
 }
 
-const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, q, s, u, f, n, c, g, each with a number, and y, c, g, x alone)";
+const LETTERS: &str = "there is no such step (allowed: r, w, a, p, t, q, s, d, u, f, n, c, g, each with a number, and y, c, g, x alone)";
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -143,6 +150,7 @@ pub(super) mod tests {
             (0..MAX_CHANNELS).prop_map(Step::Request),
             Just(Step::Answer),
             (0..=MAX_NUMBER).prop_map(Step::Sleep),
+            (0..=MAX_NUMBER).prop_map(Step::Device),
             (0..=MAX_NUMBER).prop_map(Step::Until),
             any::<u32>().prop_map(Step::Start),
             prop::option::of(0..THERE.sets as u32).prop_map(Step::Allow),

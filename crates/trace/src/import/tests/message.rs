@@ -78,7 +78,12 @@ fn messages_of_tasks_that_are_left_out_are_none() {
     let without = vec!["t10".to_owned()];
     let (recorded, report) = import_events_with(&events, Options { machine, without, ..Options::default() });
     assert_eq!((recorded.tasks.len(), report.messages), (1, 0));
-    assert!(recorded.tasks[0].steps.iter().all(|step| matches!(step, Step::Run(_) | Step::Sleep(_))));
+    assert!(
+        recorded.tasks[0]
+            .steps
+            .iter()
+            .all(|step| matches!(step, Step::Run(_) | Step::Sleep(_) | Step::Device(_)))
+    );
     assert_eq!(import_events(&events).1.messages, 2);
 }
 

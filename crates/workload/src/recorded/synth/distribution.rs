@@ -25,6 +25,7 @@ enum Kind {
     Request(usize),
     Answer,
     Sleep,
+    Device,
     Until,
     Start(usize),
     End,
@@ -52,6 +53,7 @@ impl Kinds<'_> {
             Step::Request(channel) => Kind::Request(takers(channel)),
             Step::Answer => Kind::Answer,
             Step::Sleep(_) => Kind::Sleep,
+            Step::Device(_) => Kind::Device,
             Step::Until(_) => Kind::Until,
             Step::Start(task) => Kind::Start(class(task)),
         })
@@ -69,7 +71,7 @@ pub(super) fn all(recorded: &Recorded, class: &[usize]) -> (Vec<Distribution>, V
             }
         }
     }
-    let mut known: BTreeMap<(usize, Kind, Kind), usize> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, Kind, Kind, bool), usize> = BTreeMap::new();
     let mut distributions: Vec<Distribution> = Vec::new();
     let mut drawn = Vec::new();
     for (task, class) in recorded.tasks.iter().zip(class) {
@@ -81,13 +83,14 @@ pub(super) fn all(recorded: &Recorded, class: &[usize]) -> (Vec<Distribution>, V
                     (ns, false, after.unwrap_or(Kind::End))
                 }
                 // what follows a sleep does not matter to it
-                Step::Sleep(ns) => (ns, true, Kind::Begin),
+                Step::Sleep(ns) => (ns, true, Kind::Sleep),
+                Step::Device(ns) => (ns, true, Kind::Device),
                 _ => {
                     before = kinds.of(step).unwrap_or(before);
                     continue;
                 }
             };
-            let of = *known.entry((*class, before, after)).or_insert_with(|| {
+            let of = *known.entry((*class, before, after, sleeps)).or_insert_with(|| {
                 distributions.push(Distribution { class: *class, sleeps, values: Vec::new() });
                 distributions.len() - 1
             });

@@ -23,6 +23,8 @@ pub(super) enum Act {
     Run(usize),
     /// Sleeps for a time of a distribution.
     Sleep(usize),
+    /// Waits for a device, as long as a distribution says.
+    Device(usize),
     /// Sleeps until so many ns after the last such time, or after its start.
     Until(u64),
     /// Puts something somewhere, and awaits the answer there.
@@ -44,7 +46,7 @@ pub(super) enum Act {
 impl Act {
     /// Does a turn end with it?
     pub(super) fn waits(self) -> bool {
-        matches!(self, Act::Sleep(_) | Act::Until(_) | Act::Take { .. })
+        matches!(self, Act::Sleep(_) | Act::Device(_) | Act::Until(_) | Act::Take { .. })
     }
 }
 
@@ -140,6 +142,7 @@ impl Model {
                 Step::Run(0) => continue,
                 Step::Run(_) => Act::Run(drawn.next().unwrap_or_default()),
                 Step::Sleep(_) => Act::Sleep(drawn.next().unwrap_or_default()),
+                Step::Device(_) => Act::Device(drawn.next().unwrap_or_default()),
                 Step::Until(ns) => Act::Until(ns.saturating_sub(std::mem::replace(&mut until, ns))),
                 Step::Wake(other) => {
                     let (other, class) = (other as usize, self.class[other as usize]);

@@ -161,6 +161,13 @@ impl Synth<'_> {
         self.semaphores = next;
     }
 
+    /// The semaphores that stand for sockets.
+    fn sockets(&self) -> Vec<u32> {
+        let channels = self.recorded.sockets.iter().map(|channel| Place::Channel(*channel));
+        let of = |place: Place| self.places.get(&place).map(|(count, first)| *first..first + count);
+        channels.filter_map(of).flatten().collect()
+    }
+
     fn semaphore(&self, place: Place, copy: u32) -> u32 {
         let (count, first) = self.places[&place];
         first + copy % count
@@ -208,6 +215,7 @@ impl Synth<'_> {
             barriers: vec![together],
             semaphores: self.semaphores,
             channels: self.semaphores,
+            sockets: self.sockets(),
             timers,
             distributions: self.distributions(),
             ..Shared::default()
@@ -256,7 +264,9 @@ impl Synth<'_> {
     /// Whether a repetition of what a recorded task did takes any time.
     fn takes_time(&self, acts: &[Act]) -> bool {
         acts.iter().any(|act| match act {
-            Act::Run(of) | Act::Sleep(of) => self.model.distributions[*of].values.iter().any(|ns| *ns > 0),
+            Act::Run(of) | Act::Sleep(of) | Act::Device(of) => {
+                self.model.distributions[*of].values.iter().any(|ns| *ns > 0)
+            }
             Act::Until(ns) => *ns > 0,
             _ => false,
         })
@@ -335,7 +345,8 @@ impl Synth<'_> {
         let class = self.model.class[member];
         match act {
             Act::Run(of) => ops.push(Op::RunDrawn { of: of as u32 }),
-            Act::Sleep(of) => ops.push(Op::SleepDrawn { of: of as u32 }),
+            Act::Sleep(of) => ops.push(Op::SleepDrawn { of: of as u32, device: false }),
+            Act::Device(of) => ops.push(Op::SleepDrawn { of: of as u32, device: true }),
             Act::Until(ns) => {
                 let period_ns = scaled(ns, self.size.sleep[class]);
                 ops.push(Op::Timer { timer, period_ns, relative: false });
