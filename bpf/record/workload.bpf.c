@@ -24,10 +24,18 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct work_setup setup = { 0 };
 struct work_control control = { 0 };
 
-struct {
+struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} records SEC(".maps");
+	__uint(max_entries, 1 << 16);
+};
+
+/* Of each CPU, so that none waits for the events of another one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CAPTURE_MAX_CPUS);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
 
 /* What a CPU is in the middle of. Counted here, because not every kernel shows its preempt_count. */
 struct context {
@@ -58,18 +66,22 @@ static u32 current_pid(void)
 
 static __always_inline struct work_event *reserve(u32 size, u8 kind, u32 other)
 {
-	struct work_event *event;
+	u32 cpu = bpf_get_smp_processor_id();
+	struct work_event *event = NULL;
+	void *ring;
 
 	if (!control.recording)
 		return NULL;
-	event = bpf_ringbuf_reserve(&records, size, 0);
+	ring = bpf_map_lookup_elem(&rings, &cpu);
+	if (ring)
+		event = bpf_ringbuf_reserve(ring, size, 0);
 	if (!event) {
 		__sync_fetch_and_add(&control.lost, 1);
 		return NULL;
 	}
 	__builtin_memset(event, 0, sizeof(*event));
 	event->at = bpf_ktime_get_ns();
-	event->cpu = bpf_get_smp_processor_id();
+	event->cpu = cpu;
 	event->pid = current_pid();
 	event->kind = kind;
 	event->other = other;

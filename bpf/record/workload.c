@@ -23,6 +23,7 @@
 #include "common.h"
 #include "file.h"
 #include "host.h"
+#include "rings.h"
 #include "workload.h"
 #include "workload-host.h"
 
@@ -30,7 +31,7 @@ extern const char workload_bpf_object[], workload_bpf_object_end[];
 
 #define PF_KTHREAD 0x00200000
 #define NSEC_PER_SEC 1000000000ULL
-/* How often the ring buffer is looked at. */
+/* How often the ring buffers are looked at. */
 #define PAUSE_NS 20000000
 
 static const struct {
@@ -258,21 +259,16 @@ static void put_lost(u64 at)
 	writer.lost = lost;
 }
 
-static int take_event(void *context, void *bytes, size_t size)
+static void write_event(const struct work_event *event)
 {
-	const struct work_event *event = bytes;
-
-	(void)context;
-	(void)size;
 	if (writer.full)
-		return 0;
+		return;
 	put_event(event);
 	put_lost(event->at);
 	if (writer.bytes + writer.length > writer.options->max_mib << 20) {
 		writer.full = true;
 		writer.control->recording = 0;
 	}
-	return 0;
 }
 
 static u64 now(void)
@@ -385,7 +381,7 @@ static void leave_out_sockets(struct bpf_object *object)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(object, optional[i].program), there);
 }
 
-static struct bpf_object *load(const struct work_options *options, u32 nr_cpus)
+static struct bpf_object *load(u32 nr_cpus)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
 	struct bpf_object *object =
@@ -403,8 +399,7 @@ static struct bpf_object *load(const struct work_options *options, u32 nr_cpus)
 	read_online(setup->online);
 	for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
 		setup->waits[waits[i].call] = waits[i].wait;
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "records"),
-				 options->buffer_mib << 20);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "rings"), nr_cpus);
 	leave_out_sockets(object);
 	if (bpf_object__load(object)) {
 		bpf_object__close(object);
@@ -468,13 +463,9 @@ int wait_for_end(const struct work_options *options, void (*drain)(void), void (
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static struct ring_buffer *ring;
-
-static void drain_ring(void)
+static void drain(void)
 {
-	ring_buffer__consume(ring);
-	if (writer.full)
-		writer.control->recording = 0;
+	rings_drain(now(), write_event);
 }
 
 static void stop_programs(void)
@@ -525,7 +516,7 @@ int record_workload(const struct work_options *options)
 	if (options->tracepoints)
 		return record_tracepoints(options);
 	libbpf_set_print(print_libbpf);
-	object = load(options, nr_cpus);
+	object = load(nr_cpus);
 	if (!object || !attach(object)) {
 		fprintf(stderr,
 			"coreward-record: this kernel does not accept the BPF programs (%s): the text of its "
@@ -544,17 +535,15 @@ int record_workload(const struct work_options *options)
 			      bpf_map__fd(section(object, ".bss")), 0);
 	if (writer.control == MAP_FAILED)
 		fail("the BPF programs' variables cannot be mapped: %s", strerror(errno));
-	ring = ring_buffer__new(bpf_map__fd(bpf_object__find_map_by_name(object, "records")), take_event,
-				NULL, NULL);
-	if (!ring)
-		fail("the ring buffer cannot be read: %s", strerror(errno));
+	if (!rings_open(bpf_map__fd(bpf_object__find_map_by_name(object, "rings")), nr_cpus, options->buffer_mib))
+		fail("the ring buffers cannot be opened: %s", strerror(errno));
 	write_host(nr_cpus);
 	begin = now();
 	put_tasks(begin);
 	own = own_seconds();
 	writer.control->recording = 1;
-	status = wait_for_end(options, drain_ring, stop_programs);
-	drain_ring();
+	status = wait_for_end(options, drain, stop_programs);
+	rings_drain((u64)-1, write_event);
 	put_lost(now());
 	flush_frame();
 	end[0] = writer.events;
