@@ -98,12 +98,26 @@ def row(name, rounds, allowed):
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
+def apart(name, recorded):
+    """A row of how far the recordings are from their median."""
+    cells = []
+    for figure, _, _ in FIGURES:
+        values = [of[name][figure] for of in recorded.values()]
+        low, high = (100 * (of(values) / statistics.median(values) - 1) for of in (min, max))
+        cells.append(f"{low:+.0f} to {high:+.0f} %")
+    print(f"| {name} | {' | '.join(cells)} |")
+
+
 def main():
     recorded = {directory: json.loads((directory / "recorded.json").read_text()) for directory in DIRECTORIES}
     names = list(recorded[DIRECTORIES[0]])
     print("| recording | runtime, s | CPU time, s | wakeups | latency p50, us | latency p99, us |\n|---|---|---|---|---|---|")
     for name in names:
         row(name, [same(name, recorded[of], of) for of in DIRECTORIES], [limit for _, _, limit in FIGURES])
+    if len(DIRECTORIES) > 1:
+        print("\n| recordings | runtime | CPU time | wakeups | latency p50 | latency p99 |\n|---|---|---|---|---|---|")
+        for name in names:
+            apart(name, recorded)
     print("\n| carried | throughput there / predicted | latency p99 there / predicted, us |\n|---|---|---|")
     for name in names:
         program, cpus = name.rsplit("-", 1)

@@ -122,7 +122,7 @@ fn think_time_as_work(recorded: &Recorded) -> Recorded {
         let mut until = 0;
         for step in &mut task.steps {
             match *step {
-                Step::Sleep(ns) => *step = Step::Run(ns),
+                Step::Sleep(ns) | Step::Device(ns) => *step = Step::Run(ns),
                 Step::Until(ns) => *step = Step::Run(ns - std::mem::replace(&mut until, ns)),
                 _ => {}
             }
