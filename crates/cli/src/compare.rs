@@ -69,7 +69,7 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     if let Some(metric) = figure::unmeasured(&args.headline, all).first() {
         return Err(figure::no_run_has(*metric).context("--headline"));
     }
-    tables.finish()?;
+    let mut files = tables.complete()?;
     let mut unmet = Vec::new();
     for (comparisons, _) in &reports {
         unmet.extend(args.check.then(|| broken(comparisons)).into_iter().flatten());
@@ -86,12 +86,13 @@ pub(crate) fn run(args: &cli::Compare, out: &mut dyn Write) -> Result<()> {
     };
     if let (Some(mut file), [report]) = (page, &reports[..]) {
         file.write_all(report.page(&experiments[0])?.as_bytes())?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     if let Some(mut file) = json {
         write(&mut file)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
+    output::place(files)?;
     if json_only {
         write(out)?;
     }

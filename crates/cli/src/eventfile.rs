@@ -8,7 +8,7 @@ use coreward_engine::{Leaving, Moment, Trace, Waker};
 use coreward_trace::{self as trace, Comm, EventWriter, Held, PerfWriter, Place, TextWriter, Written};
 use coreward_workload::{TaskNames, Workload};
 
-use crate::output::OutputFile;
+use crate::output::{Complete, OutputFile};
 
 /// Who reads the file.
 #[derive(Clone, Copy)]
@@ -81,11 +81,11 @@ impl<'a> EventFile<'a> {
         })
     }
 
-    /// Puts the file in place.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    /// The whole file.
+    pub(crate) fn complete(mut self) -> Result<Complete> {
         self.write_until(u64::MAX);
         self.result?;
-        self.writer.finish()?.finish()
+        self.writer.finish()?.complete()
     }
 
     /// The task and its process.

@@ -14,7 +14,7 @@ use crate::classes::{Both, Watched};
 use crate::cli;
 use crate::domains;
 use crate::eventfile::{EventFile, Reader};
-use crate::output::{self, OutputFile, Outputs};
+use crate::output::{self, Outputs};
 use crate::report::Report;
 use crate::schedstat;
 use crate::setup::{self, Host};
@@ -46,28 +46,43 @@ pub(crate) fn run(args: &cli::Run, out: &mut dyn Write) -> Result<()> {
     let recorded = recorded::named(&args.simulated.workload).filter(|_| args.skip_steady.is_none());
     let recorded = recorded.transpose()?;
     let mut watched = recorded.map(|recorded| Watched::new(recorded, &workload));
+    let mut files = Vec::new();
     let outcome = match ftrace.or(perf) {
-        Some((reader, file)) => simulate_to_events(args, &host, &workload, reader, file, watched.as_mut())?,
-        None => simulate(args, &host, &workload, trace, watched.as_mut())?,
+        Some((reader, file)) => {
+            let mut events = EventFile::new(reader, file, host.machine.nr_cpus(), &workload)?;
+            let outcome = watch(args, &host, &workload, &mut events, watched.as_mut())?;
+            files.push(events.complete()?);
+            outcome
+        }
+        None => match trace {
+            Some(file) => {
+                let mut trace = TraceFile::new(file, &host, &workload)?;
+                let outcome = watch(args, &host, &workload, &mut trace, watched.as_mut())?;
+                files.push(trace.complete()?);
+                outcome
+            }
+            None => watch(args, &host, &workload, &mut NoTrace, watched.as_mut())?,
+        },
     };
     let runtime_s = outcome.metrics.get(Metric::runtime_s).unwrap_or_default();
     let classes = watched.map(|watched| watched.finish(runtime_s)).unwrap_or_default();
     if let Some(mut file) = schedstat {
         let version = args.schedstat_version.unwrap_or(schedstat::version(host.policy.profile));
         schedstat::write(&mut file, version, &host, &outcome)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     if let Some(mut file) = domains {
         domains::write_state(&mut file, &host, &outcome)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     let report = Report::new(&host, &workload, &args.simulated, &outcome, &classes);
     if let Some(mut file) = html {
         file.write_all(report.html().as_bytes())?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     rows(args, &host, &workload, &outcome, &mut tables)?;
-    tables.finish()?;
+    files.extend(tables.complete()?);
+    output::place(files)?;
     if outcome.lent > 0 {
         let ended = format!(
             "{} waits ended although nothing had come, because nothing else could have happened: other tasks had taken it",
@@ -118,34 +133,4 @@ fn watch(
         Some(watched) => host.run(workload, seed, &mut Both(trace, watched)),
         None => host.run(workload, seed, trace),
     }
-}
-
-fn simulate(
-    args: &cli::Run,
-    host: &Host,
-    workload: &Workload,
-    trace: Option<OutputFile>,
-    watched: Option<&mut Watched>,
-) -> Result<Outcome> {
-    let Some(file) = trace else {
-        return watch(args, host, workload, &mut NoTrace, watched);
-    };
-    let mut trace = TraceFile::new(file, host, workload)?;
-    let outcome = watch(args, host, workload, &mut trace, watched)?;
-    trace.finish()?;
-    Ok(outcome)
-}
-
-fn simulate_to_events(
-    args: &cli::Run,
-    host: &Host,
-    workload: &Workload,
-    reader: Reader,
-    file: OutputFile,
-    watched: Option<&mut Watched>,
-) -> Result<Outcome> {
-    let mut trace = EventFile::new(reader, file, host.machine.nr_cpus(), workload)?;
-    let outcome = watch(args, host, workload, &mut trace, watched)?;
-    trace.finish()?;
-    Ok(outcome)
 }

@@ -9,7 +9,7 @@ use coreward_workload::Scale;
 
 use crate::caller;
 use crate::figure::JudgedFigure;
-use crate::output::{OutputFile, Outputs};
+use crate::output::{Complete, OutputFile, Outputs};
 use crate::setup::Host;
 
 /// A file whose ending says how the table is written.
@@ -171,11 +171,11 @@ impl Tables {
         Ok(())
     }
 
-    /// Puts the finished files in their places.
+    /// All files.
     ///
     /// # Errors
     /// One cannot be written.
-    pub(crate) fn finish(self) -> Result<()> {
-        self.0.into_iter().try_for_each(|table| table.finish()?.finish())
+    pub(crate) fn complete(self) -> Result<Vec<Complete>> {
+        self.0.into_iter().map(|table| table.finish()?.complete()).collect()
     }
 }

@@ -14,7 +14,7 @@ use coreward_policy::{Code, Decision};
 use coreward_workload::{TaskNames, Workload};
 
 use crate::explain;
-use crate::output::OutputFile;
+use crate::output::{Complete, OutputFile};
 use crate::setup::Host;
 
 /// Priority of a task of nice 0 (`DEFAULT_PRIO`).
@@ -92,10 +92,10 @@ impl<'a> TraceFile<'a> {
         })
     }
 
-    /// Puts the trace in place.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// The whole trace.
+    pub(crate) fn complete(self) -> Result<Complete> {
         self.result?;
-        self.writer.finish()?.finish()
+        self.writer.finish()?.complete()
     }
 
     fn record(

@@ -306,3 +306,25 @@ fn cases_are_sections_of_the_report() {
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("<h1>small</h1>") && page.contains("<h1>large</h1>"));
 }
+
+/// An older file is there until nothing can be wrong with any of the new ones.
+#[test]
+fn no_output_takes_its_place_if_another_one_cannot_be_written() {
+    let dir = directory("no_output_takes_its_place");
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let (old, experiment, table) = (path("old"), path("e.toml"), path("full.csv"));
+    std::os::unix::fs::symlink("/dev/full", &table).unwrap();
+    fs::write(&experiment, EXPERIMENT).unwrap();
+    let run = ["run", WORKLOAD, "--machine", "1n2l2c1t"];
+    for command in [
+        &[&run[..], &["--ftrace", &old, "--html", "/dev/full"]].concat()[..],
+        &[&run[..], &["--trace", &old, "--schedstat", "/dev/full"]].concat(),
+        &[&run[..], &["--html", &old, "--output", &table]].concat(),
+        &["compare", &experiment, "--html", &old, "--json=/dev/full"],
+    ] {
+        fs::write(&old, "old").unwrap();
+        let out = coreward(command);
+        assert!(out.status == 2 && out.stderr.contains("full"), "{command:?}: {}", out.stderr);
+        assert_eq!(fs::read_to_string(&old).unwrap(), "old", "{command:?}");
+    }
+}

@@ -55,22 +55,24 @@ pub(crate) fn run(args: &cli::Fidelity, out: &mut dyn Write) -> Result<()> {
     // others may have been added meanwhile
     let mut all = kept()?;
     all.extend(outcomes.into_iter().map(|outcome| (outcome.experiment.clone(), outcome)));
+    let mut files = Vec::new();
     if let Some(mut file) = results {
         results::write(&all, &mut file)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     let fidelity = Fidelity::new(all.into_values().collect(), notes(args));
     if let Some(mut file) = record {
         output::json(&mut file, &Record::new(&fidelity))?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     match page {
         Some(mut file) => {
             write(args, &fidelity, &mut file)?;
-            file.finish()
+            files.push(file.complete()?);
         }
-        None => write(args, &fidelity, out),
+        None => write(args, &fidelity, out)?,
     }
+    output::place(files)
 }
 
 /// An experiment with published figures.

@@ -20,7 +20,7 @@ use crate::caller;
 use crate::cli;
 use crate::figure;
 use crate::look;
-use crate::output::Outputs;
+use crate::output::{self, Outputs};
 use crate::prepared::Prepared;
 use crate::shard;
 use crate::shell;
@@ -81,21 +81,22 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
     let report = report(args, change, &plans, cells, machines, rows)?;
 
     self::rows(&plans, &report, &mut tables)?;
-    tables.finish()?;
+    let mut files = tables.complete()?;
     let texts = text::render(&report, args.all);
     if let Some(mut file) = text {
         Printer::new(&mut file).write_all(texts.as_bytes())?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     if let Some(mut file) = html {
         let (look, data) = (look(&plans, &report)?, serde_json::to_string_pretty(&report)?);
         file.write_all(page::render(&report, &look, &data).as_bytes())?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     if let Some(mut file) = json {
         report.json(&mut file)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
+    output::place(files)?;
     if args.json.as_deref() == Some(Path::new("-")) {
         report.json(out)?;
     } else if !args.quiet.quiet {

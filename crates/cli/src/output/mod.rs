@@ -153,12 +153,32 @@ impl OutputFile {
         Ok(OutputFile { file: BufWriter::new(Named::new(target.display().to_string(), file)), end })
     }
 
-    /// Puts the finished file in the target's place.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Writes what is left of the file.
+    pub(crate) fn complete(self) -> Result<Complete> {
         let file = self.file.into_inner().map_err(|error| error.into_error())?;
-        self.end.reach(&file.writer).map_err(|error| file.named(error))?;
-        Ok(())
+        Ok(Complete { file, end: self.end })
     }
+
+    /// Puts the only file that a command writes in the target's place.
+    pub(crate) fn finish(self) -> Result<()> {
+        place([self.complete()?])
+    }
+}
+
+/// A file that is written completely, and not in its place yet.
+#[must_use]
+pub(crate) struct Complete {
+    file: Named<File>,
+    end: End,
+}
+
+/// Puts all files of a command in their places, when nothing can be wrong with one of them any more: older files are there
+/// until then.
+pub(crate) fn place(files: impl IntoIterator<Item = Complete>) -> Result<()> {
+    for Complete { file, end } in files {
+        end.reach(&file.writer).map_err(|error| file.named(error))?;
+    }
+    Ok(())
 }
 
 /// A writer whose errors say what cannot be written.

@@ -72,16 +72,17 @@ fn print(
 ) -> Result<()> {
     let report = Report::new(plan, points, done);
     rows(plan, points, done, &report, &mut tables)?;
-    tables.finish()?;
+    let mut files = tables.complete()?;
     if let Some(mut file) = html {
         let (look, data) = (look(plan, points, done, &report)?, serde_json::to_string_pretty(&report)?);
         file.write_all(page::render(&report, &look, &data).as_bytes())?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     if let Some(mut file) = json {
         output::json(&mut file, &report)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
+    output::place(files)?;
     if args.json.as_deref() == Some(Path::new("-")) {
         output::json(out, &report)?;
     } else if !args.quiet.quiet {

@@ -109,17 +109,19 @@ pub(crate) fn run(args: &cli::Validate, out: &mut dyn Write) -> Result<()> {
     let pairs = prepared::pool(None)?.install(|| pairs.collect::<Result<Vec<_>>>())?;
     progress.finish_and_clear();
     let report = Report::new(&host, &stored, &pairs);
+    let mut files = Vec::new();
     if let Some(mut file) = html {
         let mut data = Vec::new();
         report.json(&mut data)?;
         let (benchmark, drawn) = look(&host, &pairs)?;
         file.write_all(page::render(&report, (benchmark, &drawn), &String::from_utf8(data)?).as_bytes())?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
     if let Some(mut file) = json {
         report.json(&mut file)?;
-        file.finish()?;
+        files.push(file.complete()?);
     }
+    output::place(files)?;
     if json_only {
         report.json(out)?
     } else {

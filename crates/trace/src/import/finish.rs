@@ -8,7 +8,7 @@ use coreward_workload::recorded::{Figures, Recorded, Step, Task as RecordedTask,
 use super::attributes::Attributes;
 use super::draft::{self, Style};
 use super::report::{Class, LeftOut, Report};
-use super::{Import, ImportError, Seen, State};
+use super::{Import, ImportError, Seen, State, means};
 use super::{answer, attributes};
 use crate::Recording;
 
@@ -236,6 +236,12 @@ impl Import {
                 "task groups lie in other ones: each counts as one beside the others, with its own weight"
                     .into(),
             );
+        }
+        for (option, patterns) in [("--only", &self.options.only), ("--without", &self.options.without)] {
+            let meant = |pattern: &str| self.names.iter().any(|name| means(pattern, &name.to_string()));
+            for pattern in patterns.iter().filter(|pattern| !meant(pattern)) {
+                lacks.push(format!("it has no task of the name that {option} says: {pattern}"));
+            }
         }
         let mut faults = Vec::new();
         let (gaps, lost) = self.lost;

@@ -14,7 +14,7 @@ mod finish;
 mod message;
 mod report;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use coreward_engine::{RQ_LINES, SWITCH_LINES, WAKEE_LINES};
 use coreward_machine::Machine;
@@ -70,6 +70,14 @@ pub enum ImportError {
     /// Nothing is left.
     #[error("no task is left: {0}")]
     Nothing(&'static str),
+}
+
+/// Does a pattern of [`Options`] mean a task of that name?
+fn means(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
 }
 
 /// Why a task is left out.
@@ -143,6 +151,8 @@ pub struct Import {
     options: Options,
     cpus: Cpus,
     tasks: Vec<Seen>,
+    /// All names that tasks had.
+    names: BTreeSet<Comm>,
     /// The present task of each thread id.
     by_pid: HashMap<i32, usize>,
     channels: Channels,
@@ -174,6 +184,7 @@ impl Import {
             cpus: Cpus::new(options.machine.as_ref()),
             options,
             tasks: Vec::new(),
+            names: BTreeSet::new(),
             by_pid: HashMap::new(),
             channels: Channels::default(),
             sockets: Sockets::default(),
@@ -384,16 +395,14 @@ impl Import {
             waits: Causes::default(),
         });
         self.by_pid.insert(task.pid, index);
+        self.names.insert(task.comm);
         Ok(index)
     }
 
     /// Why a task of this name is left out.
     fn left_out(&self, comm: Comm) -> Option<&'static str> {
         let name = comm.to_string();
-        let matches = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == *pattern,
-        };
+        let matches = |pattern: &String| means(pattern, &name);
         let Options { only, without, .. } = &self.options;
         if name.starts_with("migration/") {
             return Some(MOVES);
@@ -711,6 +720,7 @@ impl Import {
         if std::mem::replace(&mut task.comm, comm) == comm && !executes {
             return;
         }
+        self.names.insert(comm);
         let may_change = task.left_out == Some(ASKED) || (task.left_out == Some(RECORDS) && executes);
         if !may_change {
             return;

@@ -247,6 +247,18 @@ fn tasks_are_chosen_by_name() {
 }
 
 #[test]
+fn a_name_that_no_task_has_is_said() {
+    let lacks = |without: &str| {
+        let without = vec![without.to_owned()];
+        let options = Options { machine: Some(free("2c")), without, ..Options::default() };
+        imported_with(&ftrace(ASKS), options).unwrap().1.lacks
+    };
+    let said = "it has no task of the name that --without says: clinet";
+    assert!(lacks("clinet").iter().any(|lack| lack == said), "{:?}", lacks("clinet"));
+    assert!(lacks("client").iter().chain(&lacks("cli*")).all(|lack| !lack.contains("--without")));
+}
+
+#[test]
 fn a_task_that_takes_a_chosen_name_is_imported_from_then_on() {
     let lines = "
         000 0 i:0 sched_switch R sh:1
