@@ -120,6 +120,7 @@ impl Simulation<'_> {
                 let ns = self.draw(task, of);
                 self.jittered(ns)
             }
+            Op::Vfork { .. } => self.jittered(entry + self.costs.fork_ns),
             Op::Spawn { process, .. } => {
                 let ns = if process { self.costs.fork_ns } else { self.costs.thread_ns };
                 self.jittered(entry + ns)
@@ -251,14 +252,16 @@ impl Simulation<'_> {
     /// The current task of `cpu` has completed its op: applies its effect, and continues.
     pub(crate) fn finish_op(&mut self, cpu: usize) {
         let id = self.cpus[cpu].curr.expect("a task's segment has a task");
-        let goes_on = match self.tasks[id as usize].op {
+        let op = self.tasks[id as usize].op;
+        let goes_on = match op {
             None => {
                 self.exit(cpu, id);
                 false
             }
             Some(op) => self.effect(cpu, id, op),
         };
-        if !goes_on || self.cpus[cpu].need_resched {
+        let in_kernel = matches!(op, Some(Op::Vfork { .. }));
+        if !goes_on || (self.cpus[cpu].need_resched && !in_kernel) {
             self.schedule(cpu);
         } else {
             self.resume(cpu);
@@ -308,11 +311,8 @@ impl Simulation<'_> {
                     };
                 }
             }
-            Op::Spawn { program, base, process } => {
-                let child = self.new_task(program, base, process, Some(id), cpu);
-                self.tasks[task].children.spawned(process);
-                self.wake_up_new_task(child, cpu);
-            }
+            Op::Spawn { program, base, process } => self.spawn(cpu, id, program, base, process),
+            Op::Vfork { program } => self.spawn(cpu, id, program, 0, true),
             Op::WaitChildren => {
                 let t = &mut self.tasks[task];
                 let reaped = t.children.reap();
@@ -340,6 +340,13 @@ impl Simulation<'_> {
         }
         self.tasks[task].advance();
         true
+    }
+
+    /// A task starts another one.
+    fn spawn(&mut self, cpu: usize, parent: u32, program: u32, base: u32, process: bool) {
+        let child = self.new_task(program, base, process, Some(parent), cpu);
+        self.tasks[parent as usize].children.spawned(process);
+        self.wake_up_new_task(child, cpu);
     }
 
     /// The task waits for a timer of its own, which is set in the hardware if it is the next one. The tick is one, too.

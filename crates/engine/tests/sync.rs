@@ -2,7 +2,7 @@
 
 mod support;
 
-use coreward_engine::SimError;
+use coreward_engine::{Leaving, SimError};
 use coreward_metrics::Metric;
 use coreward_workload::{Attributes, Limits, Op, ProgramBuilder, Shared};
 use support::{Setup, Workload, messages_of_sockets, program, run, sleep, spawn, workload};
@@ -254,6 +254,21 @@ fn a_device_interrupts_without_a_timer() {
     };
     near(drawn(true), 0.0035);
     near(drawn(false), 0.003);
+}
+
+/// A new task preempts its parent, but for one that waits for it in the same system call, by vfork().
+#[test]
+fn nothing_preempts_a_parent_before_it_waits_for_its_child() {
+    let preempted = |fork: Op| {
+        let parent = [run(50 * MS), fork, down(0), run(MS)];
+        let mut w = team(&[&parent, &[run(MS / 10), up(0), run(MS)]]);
+        w.programs[0] = program(&[Op::MarkStart, spawn(1), Op::WaitChildren, Op::MarkEnd]);
+        let ran = Setup::free("1c", w).run();
+        let mut left = ran.switches().filter(|s| s.2 == 2).map(|s| s.3);
+        left.next() == Some(Leaving::Preempted)
+    };
+    assert!(!preempted(Op::Vfork { program: 2 }));
+    assert!(preempted(Op::Spawn { program: 2, base: 0, process: true }));
 }
 
 #[test]

@@ -83,6 +83,12 @@ pub enum Op {
         /// Fork a process (true) or start a thread of this process (false).
         process: bool,
     },
+    /// Starts a process that runs `program`, and goes on with the next op in the same system call (`vfork`): nothing
+    /// preempts it in between.
+    Vfork {
+        /// Index in [`Workload::programs`].
+        program: u32,
+    },
     /// Waits until all tasks that this one spawned have ended.
     WaitChildren,
     /// Repeats the ops up to the matching [`Op::End`] `times` times.

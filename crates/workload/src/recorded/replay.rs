@@ -176,7 +176,13 @@ impl Recorded {
                     let period_ns = ns - std::mem::replace(&mut until, ns);
                     Op::Timer { timer: *timers - 1, period_ns, relative: false }
                 }
-                Step::Start(other) => spawn(other, self.tasks[other as usize].process != task.process),
+                Step::Start(other) => match self.tasks[other as usize].process != task.process {
+                    // it waits at once until the child has executed another program
+                    true if task.steps.get(at + 1) == Some(&Step::Await(other)) => {
+                        Op::Vfork { program: other + 1 }
+                    }
+                    process => spawn(other, process),
+                },
                 Step::Allow(set) => Op::SetAffinity { set },
                 Step::Nice(nice) => Op::SetNice { nice },
                 Step::Group(group) => Op::SetGroup { group },
@@ -320,6 +326,34 @@ mod tests {
         }
         assert_eq!(workload.cpu_sets, [CpuChoice::These(vec![1, 3])]);
         assert_eq!((workload.shared.semaphores, workload.shared.channels), (2, 1));
+    }
+
+    #[test]
+    fn a_process_that_is_waited_for_at_once_is_of_vfork() {
+        use Step::*;
+        let down = Op::Down { semaphore: 0, count: 1, request: false };
+        let first = |process: u32, steps: &[Step]| {
+            let r = recorded(&[(0, steps), (process, &[Wake(0), Run(1)])]);
+            r.workload("x.cww").unwrap().programs[1][1..].to_vec()
+        };
+        assert_eq!(first(1, &[Start(1), Await(1)]), [Op::Vfork { program: 2 }, down]);
+        // a thread, and one that the parent works beside
+        assert_eq!(first(0, &[Start(1), Await(1)]), [spawn(1, false), down]);
+        assert_eq!(first(1, &[Start(1), Run(5), Await(1)]), [spawn(1, true), Op::Run { ns: 5 }, down]);
+    }
+
+    #[test]
+    fn sockets_are_semaphores_whose_messages_have_lines() {
+        use Step::*;
+        let mut r =
+            recorded(&[(0, &[Post(7), Wake(1), Post(9)]), (1, &[Take(7), Await(0), Device(5), Take(9)])]);
+        // a channel that nobody uses is none
+        r.sockets = vec![8, 9];
+        let workload = r.workload("x.cww").unwrap();
+        let last = workload.programs[2].last().copied();
+        let Some(Op::Down { semaphore, .. }) = last else { panic!("{last:?}") };
+        assert_eq!(workload.shared.sockets, [semaphore]);
+        assert!(workload.programs[2].contains(&Op::Device { ns: 5 }));
     }
 
     #[test]
