@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use rustix::event::epoll;
+use rustix::io::Errno;
 
 use crate::sample::Sample;
 use crate::thread::{elapsed_ns, pin};
@@ -70,7 +71,11 @@ impl Side {
         let mut left = self.sockets.len();
         let mut events = [MaybeUninit::uninit(); SOCKETS];
         while left > 0 {
-            let (ready, _) = epoll::wait(&self.epoll, &mut events[..], None)?;
+            let ready = match epoll::wait(&self.epoll, &mut events[..], None) {
+                // the other side would wait for ever
+                Err(Errno::INTR) => continue,
+                found => found?.0,
+            };
             for event in ready.iter() {
                 rustix::io::read(&self.sockets[event.data.u64() as usize], &mut [0; BYTES])?;
                 left -= 1;
