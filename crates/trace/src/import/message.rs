@@ -146,10 +146,8 @@ impl Import {
 
     /// A task has sent or received a message whose lines another CPU had.
     fn moves_lines(&mut self, index: usize, via: Via, from: usize, to: usize) {
-        let ns = self.options.machine.as_ref().map_or(0, |machine| {
-            let line = machine.transfer_cost(from, to).and_then(|cost| machine.costs.get(cost));
-            line.unwrap_or(0) * machine.costs.message_lines / 2
-        });
+        let lines = self.options.machine.as_ref().map_or(0, |machine| machine.costs.message_lines);
+        let ns = self.transfer_ns(from, to) * lines / 2;
         if ns > 0 {
             self.tasks[index].drafts.push(Draft::Lines { via, ns });
         }

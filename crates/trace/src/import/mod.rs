@@ -528,8 +528,14 @@ impl Import {
     /// How long a CPU waits for lines that another one has written.
     fn lines_ns(&self, from: usize, to: usize, lines: u64) -> u64 {
         let Some(machine) = &self.options.machine else { return 0 };
-        let line_ns = machine.transfer_cost(from, to).and_then(|cost| machine.costs.get(cost)).unwrap_or(0);
-        (lines * line_ns * 100 / machine.costs.mlp_pct.max(1)).saturating_sub(machine.costs.lookahead_ns)
+        let ns = lines * self.transfer_ns(from, to) * 100 / machine.costs.mlp_pct.max(1);
+        ns.saturating_sub(machine.costs.lookahead_ns)
+    }
+
+    /// How long a line takes from one CPU to another.
+    fn transfer_ns(&self, from: usize, to: usize) -> u64 {
+        let of = |machine: &Machine| machine.costs.get(machine.transfer_cost(from, to)?);
+        self.options.machine.as_ref().and_then(of).unwrap_or(0)
     }
 
     /// In a task's work since its last step is so much that the simulator adds by itself.
