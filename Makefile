@@ -122,6 +122,7 @@ check:
 	python3 scripts/mutants.py --check
 	python3 scripts/lengths.py --check
 	$(MAKE) -C bpf check
+	sh fuzz/run.sh --check
 	cd crates/bindings && $(CARGO) fmt --check
 	cd crates/bindings && $(CARGO) clippy --locked -- -D warnings
 	cd crates/bindings && $(CARGO) run --locked -q -- --check

@@ -2,9 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs every fuzz target for its share of SECONDS (600). Stops at the first input that crashes a
 # reader or takes more than 10 s or 512 MiB, and leaves that input in fuzz/artifacts.
+# With --check, only looks whether the targets compile.
 set -eu
 
 cd "$(dirname "$0")"
+# The readers use the same versions of crates as the program.
+[ Cargo.lock -nt ../Cargo.lock ] || cp ../Cargo.lock Cargo.lock
+if [ "${1:-}" = --check ]; then
+	exec cargo check --quiet
+fi
 seconds=${1:-600}
 case $seconds in
 '' | *[!0-9]* | 0)
@@ -20,8 +26,6 @@ command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 export RUSTC_BOOTSTRAP=1
 # The readers are safe Rust: AddressSanitizer would find little, and take time and memory.
 build="--sanitizer none --fuzz-dir ."
-# The readers use the same versions of crates as the program.
-[ Cargo.lock -nt ../Cargo.lock ] || cp ../Cargo.lock Cargo.lock
 # shellcheck disable=SC2086 # options are words
 cargo fuzz build $build
 

@@ -90,6 +90,11 @@ missing_to_lint() {
 }
 
 # bindgen loads libclang.
+# libFuzzer is compiled
+missing_to_fuzz() {
+	have c++ || echo "g++ a C++ compiler (c++)"
+}
+
 missing_to_bind() {
 	missing_to_build
 	have_rustfmt || echo "rustfmt rustfmt"
@@ -158,6 +163,7 @@ missing() {
 	check)
 		missing_to_build
 		missing_to_lint
+		missing_to_fuzz
 		missing_python
 		missing_to_record
 		missing_live

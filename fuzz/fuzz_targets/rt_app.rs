@@ -1,7 +1,7 @@
 //! rt-app's workload files.
 #![no_main]
 
-use coreward_workload::{Op, Scale, Workload, rt_app};
+use coreward_workload::{CpuChoice, Op, Scale, Workload, rt_app};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -28,7 +28,10 @@ fn check(workload: &Workload) {
             Op::CondWait { cond, mutex } => {
                 assert!(cond < shared.conds as u32 && mutex < shared.mutexes);
             }
-            Op::SetAffinity { set: Some(set) } => assert!(!cpu_sets[set as usize].is_empty()),
+            Op::SetAffinity { set: Some(set) } => match &cpu_sets[set as usize] {
+                CpuChoice::These(cpus) => assert!(!cpus.is_empty()),
+                CpuChoice::InTurn(_) => {}
+            },
             Op::Barrier { barrier, .. } => assert!(shared.barriers[barrier as usize] > 0),
             _ => {}
         }
