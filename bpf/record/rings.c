@@ -14,7 +14,7 @@
 #include "common.h"
 #include "rings.h"
 
-/* No buffer is smaller, in bytes: some 1,500 events. */
+/* No buffer is smaller, in bytes: some 1,300 events. */
 #define LEAST (1UL << 16)
 
 /* Events in the order in which they were taken. The size of each is a multiple of 8. */

@@ -260,8 +260,8 @@ impl Simulation<'_> {
             }
             Some(op) => self.effect(cpu, id, op),
         };
-        let in_kernel = matches!(op, Some(Op::Vfork { .. }));
-        if !goes_on || (self.cpus[cpu].need_resched && !in_kernel) {
+        let may_preempt = || !matches!(op, Some(Op::Vfork { .. }));
+        if !goes_on || (self.cpus[cpu].need_resched && may_preempt()) {
             self.schedule(cpu);
         } else {
             self.resume(cpu);

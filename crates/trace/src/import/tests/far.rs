@@ -1,5 +1,7 @@
 //! What a task's time has of other CPUs, and of other processes: the simulator adds it by itself.
 
+use coreward_engine::{RQ_LINES, SWITCH_LINES, WAKEE_LINES};
+
 use super::*;
 
 /// Events at us, on a CPU, of a task.
