@@ -14,7 +14,7 @@ FROM = pathlib.Path(sys.argv[1])
 TO = pathlib.Path(sys.argv[2]) if sys.argv[2:] else pathlib.Path(__file__).parent
 # the tasks that are imported, and how many seconds, so that the files stay small
 ONLY = {
-    "compile": (["make", "gcc", "cc1", "as", "sh"], None),
+    "compile": (["make", "gcc", "cc1", "as"], None),
     "redis": (["redis-*"], 0.4),
     "nginx": (["nginx", "wrk"], 0.3),
     "postgres": (["postgres", "pgbench"], 0.2),
