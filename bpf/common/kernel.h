@@ -43,6 +43,7 @@ typedef u32 __wsum;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -54,6 +55,13 @@ enum {
 	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
+
+#define BPF_F_CURRENT_CPU 0xffffffffULL
+struct bpf_perf_event_value {
+	u64 counter;
+	u64 enabled;
+	u64 running;
 };
 
 enum cpu_idle_type { CPU_IDLE };

@@ -6,6 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 bool quiet_libbpf = true;
@@ -51,14 +54,32 @@ struct bpf_map *section(struct bpf_object *object, const char *suffix)
 	fail("the BPF object has no section %s", suffix);
 }
 
-pid_t child;
+void *map_variables(struct bpf_object *object, size_t size)
+{
+	void *variables =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(section(object, ".bss")), 0);
+
+	if (variables == MAP_FAILED)
+		fail("the BPF programs' variables cannot be mapped: %s", strerror(errno));
+	return variables;
+}
+
+unsigned long long now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * NSEC_PER_SEC + time.tv_nsec;
+}
+
+static pid_t child;
 
 static void pass_on(int signal)
 {
 	kill(child, signal);
 }
 
-void start(char **command)
+static void start(char **command)
 {
 	child = fork();
 	if (child < 0)
@@ -72,4 +93,42 @@ void start(char **command)
 	execvp(command[0], command);
 	fprintf(stderr, "coreward-record: %s: %s\n", command[0], strerror(errno));
 	_exit(EXIT_NOT_FOUND);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal)
+{
+	(void)signal;
+	interrupted = 1;
+}
+
+int wait_for_end(char **command, double duration, void (*drain)(void), void (*stop)(void))
+{
+	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	unsigned long long begin = now(), length = duration * NSEC_PER_SEC;
+	bool stopped = false;
+	int status = 0;
+
+	if (*command) {
+		start(command);
+	} else {
+		signal(SIGINT, interrupt);
+		signal(SIGTERM, interrupt);
+	}
+	for (;;) {
+		bool over = length && now() - begin >= length;
+
+		if (over && !stopped) {
+			stop();
+			stopped = true;
+		}
+		if (*command ? waitpid(child, &status, WNOHANG) != 0 : over || interrupted)
+			break;
+		drain();
+		nanosleep(&pause, NULL);
+	}
+	if (!stopped)
+		stop();
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

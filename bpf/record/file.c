@@ -14,6 +14,7 @@ static void write_bytes(struct capture_file *file, const void *bytes, size_t len
 {
 	if (!file->error && length && fwrite(bytes, length, 1, file->stream) != 1)
 		file->error = errno ? errno : EIO;
+	file->bytes += length;
 }
 
 bool capture_file_create(struct capture_file *file, const char *path, uint64_t magic, uint32_t version)
@@ -43,6 +44,12 @@ void capture_file_frame(struct capture_file *file, uint32_t type, const void *pa
 	write_bytes(file, payload, length);
 	if (type < sizeof(file->frames) / sizeof(file->frames[0]))
 		file->frames[type]++;
+}
+
+void capture_file_return(struct capture_file *file)
+{
+	if (fseek(file->stream, sizeof(struct capture_header), SEEK_SET) && !file->error)
+		file->error = errno;
 }
 
 bool capture_file_finish(struct capture_file *file)

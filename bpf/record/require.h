@@ -8,6 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What to do on a kernel that cannot be recorded. */
+#define INSTEAD                                                                                  \
+	"`coreward shadow` watches placements on kernels from 6.9 on that have BTF, and vm/parity " \
+	"records Debian's kernels in guests"
+
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 #define KALLSYMS "/proc/kallsyms"
 

@@ -128,7 +128,7 @@ int record_tracepoints(const struct work_options *options)
 			fprintf(stderr, "coreward-record: this kernel has no %s\n", events[i]);
 	}
 	set("tracing_on", "1");
-	status = wait_for_end(options, nothing, stop_tracing);
+	status = wait_for_end(options->command, options->duration, nothing, stop_tracing);
 	lost = lost_events(nr_cpus);
 	copy(options, lost, &cut);
 	fprintf(stderr, "coreward-record: %s: text of tracepoints, %lu events lost\n", options->output, lost);

@@ -299,17 +299,53 @@ static void note_group(const struct task_struct *task)
 	send_group(group, pid, is);
 }
 
+/* A counter of the cycles in which a CPU is not halted, of each CPU that has one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, CAPTURE_MAX_CPUS);
+	__type(key, u32);
+	__type(value, u32);
+} counters SEC(".maps");
+
+/* What it had counted at the last switch. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} counted SEC(".maps");
+
+static u64 cycles_since_switch(void)
+{
+	struct bpf_perf_event_value value;
+	u32 key = 0;
+	u64 *last, cycles;
+
+	if (!setup.counts)
+		return 0;
+	last = bpf_map_lookup_elem(&counted, &key);
+	if (!last || bpf_perf_event_read_value(&counters, BPF_F_CURRENT_CPU, &value, sizeof(value)))
+		return 0;
+	cycles = value.counter - *last;
+	*last = value.counter;
+	return cycles;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(work_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct work_event *event = new_event(WORK_SWITCH, next->pid);
+	struct work_switch *out = (void *)reserve(sizeof(*out), WORK_SWITCH, next->pid);
+	struct work_event *event = &out->event;
 	struct context *here = context();
+	u64 cycles;
 	u32 state;
 
 	if (here)
 		here->handlers = 0; /* none switches */
-	if (!event)
+	if (!out)
 		return 0;
+	cycles = cycles_since_switch();
+	out->cycles = prev->pid ? cycles : 0;
 	note_affinity(next);
 	note_group(next);
 	event->pid = prev->pid;

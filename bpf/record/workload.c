@@ -9,18 +9,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common.h"
+#include "counters.h"
+#include "decisions.h"
 #include "file.h"
 #include "host.h"
 #include "rings.h"
@@ -30,9 +28,6 @@
 extern const char workload_bpf_object[], workload_bpf_object_end[];
 
 #define PF_KTHREAD 0x00200000
-#define NSEC_PER_SEC 1000000000ULL
-/* How often the ring buffers are looked at. */
-#define PAUSE_NS 20000000
 
 static const struct {
 	int call;
@@ -73,7 +68,6 @@ struct writer {
 	size_t length;
 	u64 at; /* of the last event of the frame */
 	u64 events;
-	u64 bytes;
 	u64 lost; /* as far as the file says it */
 	bool full;
 };
@@ -86,7 +80,6 @@ static void flush_frame(void)
 		writer.frame[writer.length++] = 0;
 	if (writer.length)
 		capture_file_frame(&writer.file, WORK_EVENTS, writer.frame, writer.length);
-	writer.bytes += writer.length + sizeof(struct capture_frame);
 	writer.length = 0;
 	writer.at = 0;
 }
@@ -190,14 +183,20 @@ static void put_group(const struct work_group *group)
 
 static void put_event(const struct work_event *event)
 {
+	u64 cycles;
+
 	if (event->kind == WORK_GROUP)
 		put_group((const struct work_group *)event);
 	put_head(event);
 	switch (event->kind) {
 	case WORK_SWITCH:
-		put_byte(event->detail);
+		cycles = ((const struct work_switch *)event)->cycles;
+		counters_note(event->cpu, event->at, cycles);
+		put_byte(event->detail | (cycles ? WORK_CYCLES : 0));
 		put(event->other);
 		put_signed(event->prio);
+		if (cycles)
+			put(cycles);
 		if (event->detail == WORK_BLOCKED) {
 			put_byte(event->wait);
 			put(event->id);
@@ -259,24 +258,23 @@ static void put_lost(u64 at)
 	writer.lost = lost;
 }
 
+static void stop(void)
+{
+	writer.control->recording = 0;
+	if (writer.options->decisions)
+		decisions_stop();
+}
+
 static void write_event(const struct work_event *event)
 {
 	if (writer.full)
 		return;
 	put_event(event);
 	put_lost(event->at);
-	if (writer.bytes + writer.length > writer.options->max_mib << 20) {
+	if (writer.file.bytes + writer.length > writer.options->max_mib << 20) {
 		writer.full = true;
-		writer.control->recording = 0;
+		stop();
 	}
-}
-
-static u64 now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * NSEC_PER_SEC + time.tv_nsec;
 }
 
 static void read_online(u64 *cpus)
@@ -381,7 +379,7 @@ static void leave_out_sockets(struct bpf_object *object)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(object, optional[i].program), there);
 }
 
-static struct bpf_object *load(u32 nr_cpus)
+static struct bpf_object *load(u32 nr_cpus, u32 counters)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "coreward");
 	struct bpf_object *object =
@@ -396,6 +394,7 @@ static struct bpf_object *load(u32 nr_cpus)
 	if (!setup || size < sizeof(*setup))
 		fail("the BPF object has no place for its settings");
 	setup->mask_words = mask_words(nr_cpus);
+	setup->counts = counters > 0;
 	read_online(setup->online);
 	for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
 		setup->waits[waits[i].call] = waits[i].wait;
@@ -425,63 +424,26 @@ static bool attach(struct bpf_object *object)
 	return true;
 }
 
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int signal)
-{
-	(void)signal;
-	interrupted = 1;
-}
-
-int wait_for_end(const struct work_options *options, void (*drain)(void), void (*stop)(void))
-{
-	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	u64 begin = now(), length = options->duration * NSEC_PER_SEC;
-	bool stopped = false;
-	int status = 0;
-
-	if (*options->command) {
-		start(options->command);
-	} else {
-		signal(SIGINT, interrupt);
-		signal(SIGTERM, interrupt);
-	}
-	for (;;) {
-		bool over = length && now() - begin >= length;
-
-		if (over && !stopped) {
-			stop();
-			stopped = true;
-		}
-		if (*options->command ? waitpid(child, &status, WNOHANG) != 0 : over || interrupted)
-			break;
-		drain();
-		nanosleep(&pause, NULL);
-	}
-	if (!stopped)
-		stop();
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static void drain(void)
 {
+	if (writer.options->decisions)
+		decisions_drain();
 	rings_drain(now(), write_event);
 }
 
-static void stop_programs(void)
-{
-	writer.control->recording = 0;
-}
-
+/* The speeds have as many digits before they are known as afterwards. */
 static void write_host(u32 nr_cpus)
 {
 	struct utsname name;
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
+	u32 cpu;
 
 	uname(&name);
-	fprintf(out, "release\t%s\nmachine\t%s\ncpus\t%u\n", name.release, name.machine, nr_cpus);
+	fprintf(out, "release\t%s\nmachine\t%s\ncpus\t%u\nfastest_khz\t", name.release, name.machine, nr_cpus);
+	for (cpu = 0; cpu < nr_cpus; cpu++)
+		fprintf(out, "%8u%c", counters_fastest_khz(cpu), cpu + 1 < nr_cpus ? ' ' : '\n');
 	while (ftell(out) % 8)
 		fputc('\0', out);
 	fclose(out);
@@ -505,8 +467,10 @@ static double own_seconds(void)
 
 int record_workload(const struct work_options *options)
 {
-	u32 nr_cpus = possible_cpus();
+	u32 nr_cpus = possible_cpus(), counters;
 	struct bpf_object *object;
+	const char *uncounted;
+	bool complete = true;
 	u64 end[2], begin;
 	double own;
 	int status;
@@ -516,7 +480,11 @@ int record_workload(const struct work_options *options)
 	if (options->tracepoints)
 		return record_tracepoints(options);
 	libbpf_set_print(print_libbpf);
-	object = load(nr_cpus);
+	counters = counters_open(nr_cpus);
+	uncounted = counters ? NULL : strerror(errno);
+	if (options->decisions)
+		decisions_load(options->decisions);
+	object = load(nr_cpus, counters);
 	if (!object || !attach(object)) {
 		fprintf(stderr,
 			"coreward-record: this kernel does not accept the BPF programs (%s): the text of its "
@@ -531,33 +499,42 @@ int record_workload(const struct work_options *options)
 	if (!capture_file_create(&writer.file, options->output, WORK_MAGIC, WORK_VERSION))
 		fail("%s: %s", options->output, strerror(errno));
 	atexit(abandon);
-	writer.control = mmap(NULL, sizeof(*writer.control), PROT_READ | PROT_WRITE, MAP_SHARED,
-			      bpf_map__fd(section(object, ".bss")), 0);
-	if (writer.control == MAP_FAILED)
-		fail("the BPF programs' variables cannot be mapped: %s", strerror(errno));
+	writer.control = map_variables(object, sizeof(*writer.control));
+	counters_put(bpf_map__fd(bpf_object__find_map_by_name(object, "counters")));
 	if (!rings_open(bpf_map__fd(bpf_object__find_map_by_name(object, "rings")), nr_cpus, options->buffer_mib))
 		fail("the ring buffers cannot be opened: %s", strerror(errno));
 	write_host(nr_cpus);
+	if (options->decisions)
+		decisions_begin(&writer.file, WORK_DECISIONS);
 	begin = now();
 	put_tasks(begin);
 	own = own_seconds();
 	writer.control->recording = 1;
-	status = wait_for_end(options, drain, stop_programs);
+	status = wait_for_end(options->command, options->duration, drain, stop);
 	rings_drain((u64)-1, write_event);
+	if (options->decisions)
+		decisions_end();
 	put_lost(now());
 	flush_frame();
 	end[0] = writer.events;
 	end[1] = writer.lost;
 	capture_file_frame(&writer.file, WORK_END, end, sizeof(end));
+	capture_file_return(&writer.file);
+	write_host(nr_cpus);
 	if (!capture_file_finish(&writer.file))
 		fail("%s: %s", options->output, strerror(writer.file.error));
 	fprintf(stderr, "coreward-record: %s: %llu events, %llu lost, %.1f MB; writing them took %.3f s of a CPU\n",
 		options->output, (unsigned long long)writer.events, (unsigned long long)writer.lost,
-		writer.bytes / 1e6, own_seconds() - own);
+		writer.file.bytes / 1e6, own_seconds() - own);
+	if (uncounted)
+		fprintf(stderr, "coreward-record: no cycles: the machine has no counter for them (%s); time on a CPU is taken "
+				"as work at full speed\n", uncounted);
+	if (options->decisions)
+		complete = decisions_report();
 	if (writer.full) {
 		fprintf(stderr, "coreward-record: the file reached %lu MiB (--max-size): recording ended there, and "
 				"what came before is kept\n", options->max_mib);
 		return EXIT_CUT_SHORT;
 	}
-	return status;
+	return complete ? status : EXIT_CUT_SHORT;
 }

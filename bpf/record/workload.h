@@ -19,12 +19,13 @@ typedef int16_t s16;
 #endif
 
 #define WORK_MAGIC 0x64726f6365727763ULL /* "cwrecord" */
-#define WORK_VERSION 3
+#define WORK_VERSION 4
 
 enum work_frame {
 	WORK_HOST = 1,
 	WORK_EVENTS = 2,
 	WORK_END = 3,
+	WORK_DECISIONS = 16, /* frames of decisions follow: this and their enum capture_type */
 };
 
 enum work_kind {
@@ -48,6 +49,7 @@ enum work_kind {
 };
 
 enum work_leaving { WORK_RUNNABLE, WORK_BLOCKED, WORK_DEAD };
+#define WORK_CYCLES 4 /* in the file, beside enum work_leaving: how many cycles follows */
 
 enum work_handler { WORK_TIMER, WORK_NETWORK, WORK_BLOCK, WORK_OTHER };
 
@@ -68,7 +70,7 @@ enum work_wait {
 	WORK_WAIT_WRITE,
 };
 
-/* One event; WORK_NAME, WORK_ALLOWED and WORK_GROUP have more behind it. */
+/* One event; WORK_SWITCH, WORK_NAME, WORK_ALLOWED and WORK_GROUP have more behind it. */
 struct work_event {
 	u64 at; /* CLOCK_MONOTONIC, ns */
 	u32 pid; /* the current task, or, of what a packet on its way does, its sender */
@@ -80,6 +82,11 @@ struct work_event {
 	u8 detail; /* enum work_leaving; 1 if it is in an interrupt */
 	u8 wait; /* enum work_wait */
 	u8 pad[5];
+};
+
+struct work_switch {
+	struct work_event event;
+	u64 cycles; /* of the CPU since its last switch; 0 if it is not known, or if it was idle */
 };
 
 struct work_name {
@@ -111,6 +118,7 @@ struct work_group {
 /* Set before loading. */
 struct work_setup {
 	u32 mask_words;
+	u32 counts; /* 1: cycles are counted */
 	u64 online[CAPTURE_MASK_WORDS];
 	u8 waits[WORK_SYSCALLS]; /* enum work_wait of each system call */
 };

@@ -146,6 +146,9 @@ fn summary(out: &mut dyn Write, recorded: &Recorded, report: &Report) -> Result<
         "work    {:.3} s, and {:.3} s of the kernel's, which a simulation adds by itself ({:.3} s more than there was)",
         report.work_s, report.kernel_s, report.kernel_missing_s
     )?;
+    if let Some(pct) = report.speed_pct {
+        writeln!(out, "speed   {pct:.1} % of the CPUs' fastest: the work is what it would take at that")?;
+    }
     writeln!(out, "waits   {}, ended by {}", report.waits.all(), ended(&report.waits))?;
     if report.channels[0] > 0 {
         let [channels, shared] = report.channels;

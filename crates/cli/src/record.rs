@@ -20,6 +20,13 @@ pub(crate) fn run(args: &cli::Record, out: &mut dyn Write) -> Result<()> {
     let default = if args.workload { "workload.cwr" } else { "decisions.cwc" };
     let output = args.output.clone().unwrap_or_else(|| default.into());
     let imports = args.workload && recorded::Form::of(&output.to_string_lossy()).is_some();
+    let decides = args.decisions || args.queue;
+    if imports && decides {
+        bail!("--output: {} would have no decisions (allowed: a name that ends in .cwr)", output.display());
+    }
+    if args.workload && args.limit.is_some() && !decides {
+        bail!("--limit counts decisions, and none are recorded without --decisions or --queue");
+    }
     if imports {
         return record_and_import(args, &output, out);
     }
@@ -35,6 +42,9 @@ fn recorder(args: &cli::Record, output: &Path) -> Result<std::process::Command> 
     command.arg("--buffer").arg(args.buffer.to_string());
     if args.queue {
         command.arg("--queue");
+    }
+    if args.decisions && args.workload {
+        command.arg("--decisions");
     }
     if let Some(limit) = args.limit {
         command.arg("--limit").arg(limit.to_string());

@@ -178,7 +178,9 @@ fn wrong_files() {
     fs::write(&damaged, b"# a text file, and not a capture").unwrap();
     refused(
         &["parity", &name],
-        &format!("{name}: byte 0: this is not a capture file: it does not begin with `coreward`"),
+        &format!(
+            "{name}: byte 0: this is not a capture file: it does not begin with `coreward` or `cwrecord`"
+        ),
     );
     let count = stdout(&["parity", &file]).lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
     refused(
@@ -308,8 +310,27 @@ fn a_workload_is_recorded_and_imported_at_once() {
         &["record", "--workload", "--machine", "1c", "--", "x"],
         "--machine: it is of the import, so --output is needed (allowed: names that end with .cww, .cww.json or .cww.toml)",
     );
+    let both = run(&["--workload", "--decisions", "--limit", "9", "-o", "w.cwr", "--", "x"]);
+    assert_eq!(both, "--output w.cwr --buffer 64 --decisions --limit 9 --workload --max-size 1024 -- x\n");
     refused(
-        &["record", "--workload", "--queue", "--", "x"],
-        "the argument '--workload' cannot be used with '--queue'",
+        &["record", "--workload", "--queue", "--tracepoints", "--", "x"],
+        "the argument '--queue' cannot be used with '--tracepoints'",
     );
+    refused(
+        &["record", "--workload", "--queue", "-o", "w.cww", "--", "x"],
+        "--output: w.cww would have no decisions (allowed: a name that ends in .cwr)",
+    );
+    refused(
+        &["record", "--workload", "--limit", "9", "--", "x"],
+        "--limit counts decisions, and none are recorded without --decisions or --queue",
+    );
+}
+
+#[test]
+fn one_file_has_a_workload_and_decisions() {
+    let file = format!("{}/../parity/tests/data/queue-and-workload-6.12.cwr", env!("CARGO_MANIFEST_DIR"));
+    let compared = stdout(&["parity", "--require", "queue=100", &file]);
+    assert!(compared.contains("\nall queue                            52         52  100.00"), "{compared}");
+    let imported = stdout(&["import", &file]);
+    assert!(imported.contains("recording of coreward, 0.264 s on 8 CPUs, 1394 events"), "{imported}");
 }

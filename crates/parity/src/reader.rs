@@ -12,11 +12,30 @@ use crate::record::{Balance, Parts, Placement, Record, RecordedMachine, Step, de
 /// The longest payload, in bytes: more than any frame of 512 CPUs with 10 domains each needs.
 const MAX_PAYLOAD: u32 = 512 << 10;
 
+/// Where a file has its frames of decisions: what it begins with, its version, and what their types have been added to.
+/// Frames of lower types are of a workload (docs/recording.md).
+struct Container {
+    magic: u64,
+    version: u32,
+    base: u32,
+}
+
+/// A file of decisions alone, and a recording of a workload that has decisions, too.
+const CONTAINERS: [Container; 2] = [
+    Container { magic: MAGIC, version: VERSION, base: 0 },
+    Container { magic: u64::from_le_bytes(*b"cwrecord"), version: 4, base: 16 },
+];
+/// The longest payload of a frame of a workload, in bytes.
+const MAX_WORKLOAD_PAYLOAD: u32 = 1 << 20;
+/// The last frame of a workload's recording.
+const WORKLOAD_END: u32 = 3;
+
 /// A capture file that is being read. As an iterator, it yields the decisions in the order of the file, and nothing
 /// after an error. Only when it has ended without an error is the file known to be sound.
 pub struct Reader<R> {
     input: R,
     file: String,
+    base: u32,
     machine: RecordedMachine,
     /// Where the next frame begins.
     offset: u64,
@@ -59,16 +78,19 @@ impl<R: Read> Reader<R> {
             Ok(()) => {}
         }
         let header = Header::take(&mut &bytes[..]).unwrap_or_default();
-        if header.magic != MAGIC {
-            return Err(damaged("this is not a capture file: it does not begin with `coreward`"));
-        }
-        if header.version != VERSION {
-            let version = header.version;
-            return Err(damaged(&format!("the file is of version {version}, allowed is {VERSION}")));
+        let Some(container) = CONTAINERS.iter().find(|container| container.magic == header.magic) else {
+            return Err(damaged(
+                "this is not a capture file: it does not begin with `coreward` or `cwrecord`",
+            ));
+        };
+        if header.version != container.version {
+            let (version, allowed) = (header.version, container.version);
+            return Err(damaged(&format!("the file is of version {version}, allowed is {allowed}")));
         }
         let mut reader = Reader {
             input,
             file: file.into(),
+            base: container.base,
             machine: RecordedMachine::new(Host {
                 release: String::new(),
                 nr_cpus: 0,
@@ -125,20 +147,58 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads the next frame into `payload`.
+    /// Reads the next frame of decisions into `payload`.
     fn read_frame(&mut self) -> Result<FrameType, CaptureError> {
+        loop {
+            let header = self.read_frame_header()?;
+            let Some(number) = header.kind.checked_sub(self.base).filter(|number| *number > 0) else {
+                self.skip_workload(&header)?;
+                continue;
+            };
+            let kind = FrameType::from_number(number).ok_or_else(|| self.unknown(&header))?;
+            self.read_payload(&header, Some(kind), MAX_PAYLOAD)?;
+            return Ok(kind);
+        }
+    }
+
+    fn read_frame_header(&mut self) -> Result<FrameHeader, CaptureError> {
         let start = self.offset + if self.frames == 0 { 0 } else { self.frame_length() };
         (self.offset, self.frames) = (start, self.frames + 1);
         let mut bytes = [0; FrameHeader::SIZE];
         self.fill(&mut bytes)?;
-        let header = FrameHeader::take(&mut &bytes[..]).unwrap_or_default();
-        let kind = FrameType::from_number(header.kind).ok_or_else(|| {
-            self.wrong(None, &format!("type {} is unknown, allowed are 1 to 8", header.kind))
-        })?;
-        if header.length > MAX_PAYLOAD || header.length % 8 != 0 {
-            let what =
-                format!("the length is {}, allowed are multiples of 8 up to {MAX_PAYLOAD}", header.length);
-            return Err(self.wrong(Some(kind), &what));
+        Ok(FrameHeader::take(&mut &bytes[..]).unwrap_or_default())
+    }
+
+    fn unknown(&self, header: &FrameHeader) -> CaptureError {
+        let [first, last] = [1, FrameType::ALL.len() as u32].map(|number| self.base + number);
+        self.wrong(None, &format!("type {} is unknown, allowed are {first} to {last}", header.kind))
+    }
+
+    /// A frame of a workload is none of decisions, but it has to be sound. True if it is the last one.
+    fn skip_workload(&mut self, header: &FrameHeader) -> Result<bool, CaptureError> {
+        if self.base == 0 || !(1..=WORKLOAD_END).contains(&header.kind) {
+            return Err(self.unknown(header));
+        }
+        self.read_payload(header, None, MAX_WORKLOAD_PAYLOAD)?;
+        let ends = header.kind == WORKLOAD_END;
+        if ends && self.machine.host.nr_cpus == 0 {
+            return Err(self.wrong(
+                None,
+                "the recording has a workload, but no decisions (record --workload --decisions has both)",
+            ));
+        }
+        Ok(ends)
+    }
+
+    fn read_payload(
+        &mut self,
+        header: &FrameHeader,
+        kind: Option<FrameType>,
+        most: u32,
+    ) -> Result<(), CaptureError> {
+        if header.length > most || header.length % 8 != 0 {
+            let what = format!("the length is {}, allowed are multiples of 8 up to {most}", header.length);
+            return Err(self.wrong(kind, &what));
         }
         let mut payload = std::mem::take(&mut self.payload);
         payload.resize(header.length as usize, 0);
@@ -150,9 +210,9 @@ impl<R: Read> Reader<R> {
                 "the checksum is {checksum:08x}, the frame says {:08x}: the file is damaged",
                 header.checksum
             );
-            return Err(self.wrong(Some(kind), &what));
+            return Err(self.wrong(kind, &what));
         }
-        Ok(kind)
+        Ok(())
     }
 
     fn frame_length(&self) -> u64 {
@@ -237,7 +297,13 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
+    /// Nothing follows the last decision, but a workload may.
     fn expect_end_of_file(&mut self) -> Result<(), CaptureError> {
+        let mut ended = self.base == 0;
+        while !ended {
+            let header = self.read_frame_header()?;
+            ended = self.skip_workload(&header)?;
+        }
         let mut more = [0; 1];
         match self.input.read(&mut more) {
             Ok(0) => Ok(()),

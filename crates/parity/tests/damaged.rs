@@ -129,11 +129,55 @@ fn what_the_recorder_wrote_is_written_alike() {
 #[test]
 fn headers() {
     refused(b"coreward", "byte 0: the file is shorter than a capture file's header");
-    refused(&[b'x'; 100], "byte 0: this is not a capture file: it does not begin with `coreward`");
+    refused(
+        &[b'x'; 100],
+        "byte 0: this is not a capture file: it does not begin with `coreward` or `cwrecord`",
+    );
     let mut wrong = bytes();
     wrong[8] = 2;
     refused(&wrong, "byte 0: the file is of version 2, allowed is 1");
     refused(&bytes()[..16], "byte 16: frame 1: the file ends here without an end frame: it is truncated");
+}
+
+/// A recording of a workload with the decisions of a file: frames of the workload stand before, between and behind them.
+fn with_workload(decisions: &[u8]) -> Vec<u8> {
+    let frame = |kind: u32, payload: &[u8]| {
+        let words = [kind, payload.len() as u32, crc32fast::hash(payload), 0];
+        [words.map(u32::to_le_bytes).concat(), payload.to_vec()].concat()
+    };
+    let mut bytes = [&b"cwrecord"[..], &4u64.to_le_bytes(), &frame(1, b"cpus\t4\n\0")].concat();
+    for (at, kind, length) in frames(decisions) {
+        bytes.extend(frame(kind + 16, &decisions[at + 16..at + 16 + length]));
+        bytes.extend(frame(2, &[1; 64]));
+    }
+    bytes.extend(frame(3, &[0; 16]));
+    bytes
+}
+
+#[test]
+fn decisions_beside_a_workload_are_those_of_a_file_without_one() {
+    let both = with_workload(&bytes());
+    assert!(read(&both).unwrap() == read(&bytes()).unwrap());
+    let end = both.len() - 32;
+    let starts: Vec<_> = frames(&both).into_iter().map(|(at, ..)| at).collect();
+    for cut in starts {
+        let error = read(&both[..cut]).unwrap_err().to_string();
+        assert!(error.contains("it is truncated"), "{error}");
+    }
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = both.clone();
+        bytes[at] = byte;
+        read(&bytes).unwrap_err().to_string()
+    };
+    assert_eq!(changed(8, 3), "f.cwc: byte 0: the file is of version 3, allowed is 4");
+    assert!(changed(16, 9).ends_with("frame 1: type 9 is unknown, allowed are 17 to 24"));
+    assert!(changed(32, b'x').contains("frame 1: the checksum is"), "of a frame of the workload");
+    assert!(changed(end, 2).contains("without an end frame"));
+    let alone = [&both[..16], &both[end..]].concat();
+    let error = read(&alone).unwrap_err().to_string();
+    assert!(error.contains("the recording has a workload, but no decisions"), "{error}");
+    let more = [&both[..], b"x"].concat();
+    assert!(read(&more).unwrap_err().to_string().ends_with("the file goes on after it"));
 }
 
 #[test]

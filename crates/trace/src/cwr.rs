@@ -1,6 +1,6 @@
 //! Recordings of `coreward record --workload`, which docs/recording.md describes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, Read};
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ use crate::{Format, ReadError};
 /// What a file begins with.
 pub(crate) const MAGIC: &[u8] = b"cwrecord";
 /// The versions that are read.
-const VERSIONS: RangeInclusive<u32> = 1..=3;
+const VERSIONS: RangeInclusive<u32> = 1..=4;
 /// Most task groups.
 const MAX_GROUPS: usize = 10_000;
 /// The longest path of one.
@@ -27,6 +27,13 @@ const DEFAULT_PRIO: i32 = 120;
 const HOST: u32 = 1;
 const EVENTS: u32 = 2;
 const END: u32 = 3;
+/// Frames of decisions, which `coreward parity` reads.
+const DECISIONS: RangeInclusive<u32> = 17..=24;
+
+/// In the first byte of a switch: cycles follow.
+const CYCLES: u8 = 4;
+/// The highest speed of a CPU that is believed, in kHz.
+const MAX_KHZ: u64 = 10_000_000;
 
 /// What is known of a thread id.
 #[derive(Clone, Copy)]
@@ -48,8 +55,12 @@ pub(crate) struct CwrReader<R> {
     time: u64,
     tasks: HashMap<i32, Known>,
     groups: HashMap<u32, TaskGroup>,
-    /// The second of two events that are one in the file.
-    second: Option<Event>,
+    /// Of several events that are one in the file, those that have not been passed on.
+    rest: VecDeque<Event>,
+    /// When each CPU last switched.
+    switched: HashMap<u32, u64>,
+    /// The speed of each CPU's fastest times, in kHz; 0 or nothing if it is not known.
+    fastest_khz: Vec<u32>,
     events: u64,
     started: bool,
     ended: bool,
@@ -66,7 +77,9 @@ impl<R: BufRead> CwrReader<R> {
             time: 0,
             tasks: HashMap::new(),
             groups: HashMap::new(),
-            second: None,
+            rest: VecDeque::new(),
+            switched: HashMap::new(),
+            fastest_khz: Vec::new(),
             events: 0,
             started: false,
             ended: false,
@@ -93,7 +106,7 @@ impl<R: BufRead> CwrReader<R> {
         let header: [u8; 16] = self.bytes()?;
         let version = word(&header[8..]);
         if !VERSIONS.contains(&version) {
-            return self.error(format!("the recording is of version {version} (allowed: 1 to 3)"));
+            return self.error(format!("the recording is of version {version} (allowed: 1 to 4)"));
         }
         self.started = true;
         Ok(())
@@ -122,7 +135,8 @@ impl<R: BufRead> CwrReader<R> {
                 return self.error("a frame's checksum is wrong: the file is damaged");
             }
             match kind {
-                HOST => {}
+                HOST => self.host()?,
+                kind if DECISIONS.contains(&kind) => {}
                 EVENTS => {
                     (self.next, self.time) = (0, 0);
                     return Ok(true);
@@ -141,8 +155,24 @@ impl<R: BufRead> CwrReader<R> {
                     }
                     return Ok(false);
                 }
-                _ => return self.error(format!("a frame of type {kind} (allowed: 1 to 3)")),
+                _ => return self.error(format!("a frame of type {kind} (allowed: 1 to 3, 17 to 24)")),
             }
+        }
+    }
+
+    fn host(&mut self) -> Result<(), ReadError> {
+        let text = String::from_utf8_lossy(&self.frame).into_owned();
+        let Some(speeds) = text.lines().find_map(|line| line.strip_prefix("fastest_khz\t")) else {
+            return Ok(());
+        };
+        let speed = |khz: &str| khz.parse().ok().filter(|khz| u64::from(*khz) <= MAX_KHZ);
+        match speeds.split_ascii_whitespace().map(speed).collect() {
+            Some(fastest_khz) => {
+                self.fastest_khz = fastest_khz;
+                Ok(())
+            }
+            None => self
+                .error(format!("the line fastest_khz has no speeds (allowed: 0 to {MAX_KHZ} for each CPU)")),
         }
     }
 
@@ -322,25 +352,43 @@ impl<R: BufRead> CwrReader<R> {
         }
     }
 
-    /// What a task sleeps on is an event of its own, before the switch.
+    /// How fast the CPU was, and what the task sleeps on, are events of their own, before the switch.
     fn switch(&mut self, event: &mut Event) -> Result<What, ReadError> {
-        let leaving = match self.byte()? {
+        let kind = self.byte()?;
+        let leaving = match kind & !CYCLES {
             0 => Leaving::Runnable,
             1 => Leaving::Blocked,
             2 => Leaving::Dead,
-            other => return self.error(format!("a switch of kind {other} (allowed: 0 to 2)")),
+            _ => return self.error(format!("a switch of kind {kind} (allowed: 0 to 2, 4 to 6)")),
         };
         let (next, prio) = (self.pid()?, self.prio()?);
         let Known { comm, prio: own, .. } = self.known(event.pid);
         let prev = Task { pid: event.pid, comm, prio: own };
         let switch = What::Switch { prev, leaving, next: self.task(next, prio) };
-        if leaving != Leaving::Blocked {
-            return Ok(switch);
-        }
+        let speed = if kind & CYCLES == 0 { None } else { Some(self.number()?) };
+        let speed = self.speed(event, speed);
+        let sleeps = if leaving == Leaving::Blocked { self.channel()? } else { None };
+        let parts = [speed, sleeps.map(|channel| What::WaitsOn { channel }), Some(switch)];
+        let mut parts = parts.into_iter().flatten();
+        let first = parts.next().expect("one is the switch");
+        self.rest.extend(parts.map(|what| Event { what, ..*event }));
+        Ok(first)
+    }
+
+    /// Of the cycles since the last switch of the CPU.
+    fn speed(&mut self, event: &Event, cycles: Option<u64>) -> Option<What> {
+        let since = self.switched.insert(event.cpu, event.at)?;
+        let ns = event.at.checked_sub(since).filter(|ns| *ns > 0)?;
+        let khz = cycles?.saturating_mul(1_000_000) / ns;
+        let fastest_khz = *self.fastest_khz.get(event.cpu as usize).filter(|khz| **khz > 0)?;
+        (1..=MAX_KHZ).contains(&khz).then_some(What::Speed { khz: khz as u32, fastest_khz })
+    }
+
+    fn channel(&mut self) -> Result<Option<Channel>, ReadError> {
         let kind = self.byte()?;
         let id = self.number()? as u32;
-        let channel = match kind {
-            0 => return Ok(switch),
+        Ok(Some(match kind {
+            0 => return Ok(None),
             1 => Channel::Futex(id),
             2 => Channel::PipeData(id),
             3 => Channel::PipeSpace(id),
@@ -351,9 +399,7 @@ impl<R: BufRead> CwrReader<R> {
             8 => Channel::Child,
             9 => Channel::Time,
             _ => return self.error(format!("a wait of kind {kind} (allowed: 0 to 9)")),
-        };
-        self.second = Some(Event { what: switch, ..*event });
-        Ok(What::WaitsOn { channel })
+        }))
     }
 }
 
@@ -363,7 +409,7 @@ fn word(bytes: &[u8]) -> u32 {
 
 impl<R: BufRead> Source for CwrReader<R> {
     fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
-        if let Some(event) = self.second.take() {
+        if let Some(event) = self.rest.pop_front() {
             return Ok(Some(event));
         }
         while !self.ended {

@@ -150,6 +150,13 @@ pub enum What {
         /// Thread id.
         pid: i32,
     },
+    /// How fast the CPU was on average since its previous switch, as its cycles say. The next switch follows.
+    Speed {
+        /// Its cycles in a ms.
+        khz: u32,
+        /// That of its fastest times in the recording.
+        fastest_khz: u32,
+    },
     /// The current task is about to sleep on something. The switch away from it follows.
     WaitsOn {
         /// What it sleeps on.
@@ -205,6 +212,7 @@ impl What {
             What::Exit { .. } => "sched_process_exit",
             What::Exec { .. } => "sched_process_exec",
             What::Migrate { .. } => "sched_migrate_task",
+            What::Speed { .. } => "speed",
             What::WaitsOn { .. } => "sleep",
             What::Arrived { .. } => "sk_data_ready",
             What::Received { .. } => "sock_recv_length",

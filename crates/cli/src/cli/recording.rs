@@ -128,9 +128,9 @@ pub(crate) struct Record {
     /// Record the changes of each CPU's queue instead: picks, preemptions, ends of turns [default: no]
     #[arg(long, conflicts_with = "decisions")]
     pub(crate) queue: bool,
-    /// Record what all tasks of the machine do instead: how long each runs, who wakes whom, what they sleep on; for
-    /// coreward import [default: no]
-    #[arg(long, conflicts_with_all = ["decisions", "queue", "limit"])]
+    /// Record what all tasks of the machine do: how long each runs, who wakes whom, what they sleep on; for coreward import.
+    /// One file has both, if decisions (--decisions, --queue) are recorded, too [default: no]
+    #[arg(long)]
     pub(crate) workload: bool,
     /// The file to write. If it ends in .cww, .cww.toml or .cww.json, the workload is imported at once, and its
     /// recording is not kept [default: decisions.cwc or workload.cwr]
@@ -150,7 +150,7 @@ pub(crate) struct Record {
     #[arg(long, value_name = "MIB", requires = "workload", default_value_t = 1024, value_parser = within(1u32..=1 << 20))]
     pub(crate) max_size: u32,
     /// Record a workload without BPF, as the text of tracepoints, which say less [default: only if the kernel refuses BPF]
-    #[arg(long, requires = "workload")]
+    #[arg(long, requires = "workload", conflicts_with_all = ["decisions", "queue"])]
     pub(crate) tracepoints: bool,
     /// If the recording is imported at once: this machine, as coreward calibrate describes it
     /// [default: CPUs of capacity 1024 with the default costs]

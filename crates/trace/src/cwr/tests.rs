@@ -44,8 +44,12 @@ fn frame(kind: u32, payload: &[u8]) -> Vec<u8> {
 
 /// A file with a frame for each list of events.
 fn file(frames: &[Vec<Vec<u8>>]) -> Vec<u8> {
-    let mut bytes = [MAGIC, &[3, 0, 0, 0, 0, 0, 0, 0]].concat();
-    bytes.extend(frame(HOST, b"cpus\t2\n"));
+    file_of("cpus\t2\n", frames)
+}
+
+fn file_of(host: &str, frames: &[Vec<Vec<u8>>]) -> Vec<u8> {
+    let mut bytes = [MAGIC, &[4, 0, 0, 0, 0, 0, 0, 0]].concat();
+    bytes.extend(frame(HOST, host.as_bytes()));
     frames.iter().for_each(|events| bytes.extend(frame(EVENTS, &events.concat())));
     let count: usize = frames.iter().map(Vec::len).sum();
     bytes.extend(frame(END, &[(count as u64).to_le_bytes(), [0; 8]].concat()));
@@ -158,8 +162,8 @@ fn what_is_wrong_is_said_with_its_place() {
     };
     assert_eq!(read(&changed(8, 1)).unwrap().len(), 1);
     assert_eq!(read(&changed(8, 2)).unwrap().len(), 1);
-    refused(&changed(8, 4), "version 4 (allowed: 1 to 3)");
-    refused(&changed(16, 9), "a frame of type 9 (allowed: 1 to 3)");
+    refused(&changed(8, 5), "version 5 (allowed: 1 to 4)");
+    refused(&changed(16, 9), "a frame of type 9 (allowed: 1 to 3, 17 to 24)");
     refused(&changed(20, 7), "a frame of 7 bytes");
     refused(&changed(33, b'x'), "checksum is wrong");
     let of = |bytes: Vec<u8>| file(&[vec![bytes]]);
@@ -175,7 +179,7 @@ fn what_is_wrong_is_said_with_its_place() {
     );
     let cut = group(7, 100, [0, 0], &"/a".repeat(20));
     refused(&of(cut[..cut.len() - 20].to_vec()), "ends after its frame");
-    refused(&of(event(1, 0, 1, 6, &[3, 0, P120])), "a switch of kind 3 (allowed: 0 to 2)");
+    refused(&of(event(1, 0, 1, 6, &[3, 0, P120])), "a switch of kind 3 (allowed: 0 to 2, 4 to 6)");
     refused(&of(event(1, 0, 1, 6, &[1, 0, P120, 10, 0])), "a wait of kind 10 (allowed: 0 to 9)");
     refused(&of(event(2, 0, 1, 6, &[0, 7, 300])), "150 is no priority");
     refused(&of(event(5, 0, 1, 6, &[1 << 40])), "is no thread id");
@@ -192,9 +196,51 @@ fn what_is_wrong_is_said_with_its_place() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(payload in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut bytes = [MAGIC, &[3, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let mut bytes = [MAGIC, &[4, 0, 0, 0, 0, 0, 0, 0]].concat();
         let _ = read(&[&bytes[..], &payload].concat());
         bytes.extend(frame(EVENTS, &payload));
         let _ = read(&bytes);
     }
+}
+
+#[test]
+fn cycles_become_a_speed_before_the_switch() {
+    let events = vec![
+        event(1, 0, 1000, 0, &[0, 5, P120]),
+        // 3000 cycles in 1000 ns
+        event(1, 0, 1000, 5, &[5, 6, P120, 3000, 1, 77]),
+        event(1, 1, 0, 7, &[4, 0, P120, 3000]),
+        event(1, 0, 2000, 6, &[4, 0, P120, 3000]),
+        event(1, 0, 10, 0, &[0, 5, P120]),
+    ];
+    let of = |host: &str| {
+        let file = file_of(host, std::slice::from_ref(&events));
+        let events = read(&file).unwrap().into_iter();
+        events.map(|event| event.what).filter(|what| !matches!(what, What::Switch { .. })).collect::<Vec<_>>()
+    };
+    let waits = What::WaitsOn { channel: Channel::Futex(77) };
+    let speed = |khz| What::Speed { khz, fastest_khz: 3_500_000 };
+    // CPU 1 has not switched before, so it is not known how long the cycles took
+    let wanted = [speed(3_000_000), waits, speed(1_500_000)];
+    assert_eq!(of("cpus\t2\nfastest_khz\t 3500000        0\n"), wanted);
+    assert_eq!(of("cpus\t2\n"), [waits], "there is nothing to compare with");
+    assert_eq!(of("fastest_khz\t0 3500000\n"), [waits]);
+    let wrong = file_of("fastest_khz\t3500000 fast\n", &[]);
+    assert!(read(&wrong).unwrap_err().contains("fastest_khz"));
+}
+
+#[test]
+fn decisions_are_passed_over() {
+    let mut bytes = [MAGIC, &[4, 0, 0, 0, 0, 0, 0, 0]].concat();
+    bytes.extend(frame(HOST, b"cpus\t2\n"));
+    bytes.extend(frame(17, b"host"));
+    bytes.extend(frame(EVENTS, &event(8, 0, 5, 1, &[7])));
+    bytes.extend(frame(24, &[1; 64]));
+    let mut other = bytes.clone();
+    for (bytes, kind) in [(&mut bytes, 23), (&mut other, 25)] {
+        bytes.extend(frame(kind, &[0; 40]));
+        bytes.extend(frame(END, &[1u64.to_le_bytes(), [0; 8]].concat()));
+    }
+    assert_eq!(read(&bytes).unwrap().len(), 1);
+    assert!(read(&other).unwrap_err().contains("a frame of type 25 (allowed: 1 to 3, 17 to 24)"));
 }

@@ -49,6 +49,7 @@ impl Import {
         self.lacks(recording);
         self.report.format = recording.format().map_or("", crate::Format::name);
         self.report.cpus = self.cpus.len();
+        self.report.speed_pct = self.speed.pct();
         let from = self.start.unwrap_or_default() + self.options.from_ns;
         self.report.duration_s = (self.end - from.min(self.end)) as f64 / 1e9;
         let Report { format, cpus, duration_s, .. } = &self.report;

@@ -14,6 +14,7 @@ mod finish;
 mod kernel;
 mod message;
 mod report;
+mod speed;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,6 +30,7 @@ use cpu::{Cpus, Current};
 use draft::Draft;
 use message::{Batch, Connections, Sockets};
 pub use report::{Class, LeftOut, Report};
+use speed::Speed;
 
 /// Most CPUs of a recording.
 const MAX_CPUS: u32 = 4096;
@@ -119,6 +121,8 @@ struct Seen {
     drafts: Vec<Draft>,
     /// Work since the last draft, and how often it was switched to meanwhile.
     open: (u64, u32),
+    /// How many drafts it had when it was last switched to, and the work since the last of these.
+    switched_to: (usize, u64),
     /// Nothing else was left to run on its CPU when it went to sleep.
     empties: bool,
     /// It was forked in the recording.
@@ -176,6 +180,7 @@ pub struct Import {
     lost: (u64, u64),
     /// Switches away from a task that was not the one that ran.
     inconsistent: u64,
+    speed: Speed,
 }
 
 impl Import {
@@ -201,6 +206,7 @@ impl Import {
             handlers: false,
             lost: (0, 0),
             inconsistent: 0,
+            speed: Speed::default(),
         }
     }
 
@@ -268,6 +274,12 @@ impl Import {
             What::HandlerExit => {
                 self.account(cpu, event.at);
                 self.cpus.leave(cpu);
+            }
+            What::Speed { khz, fastest_khz } => {
+                self.account(cpu, event.at);
+                if let Current::Task(index) = self.cpus.current(cpu) {
+                    self.ran_at(index, khz, fastest_khz);
+                }
             }
             What::WaitsOn { channel } => {
                 if let Current::Task(index) = self.cpus.current(cpu) {
@@ -377,6 +389,7 @@ impl Import {
             state: State::Unknown,
             drafts: Vec::new(),
             open: (0, 0),
+            switched_to: (0, 0),
             empties: false,
             new: parent.is_some(),
             born: None,
@@ -490,6 +503,7 @@ impl Import {
             (task.waits_on, task.woken_awake) = (None, None);
             task.state = State::Running;
             task.born.get_or_insert(at);
+            task.switched_to = (task.drafts.len(), task.open.0);
             task.open.1 += 1;
             task.cpu = Some(cpu);
             self.report.switches += u64::from(task.left_out.is_none());

@@ -39,6 +39,8 @@ pub struct Report {
     pub periodic: u64,
     /// Work of imported tasks, in s at capacity 1024.
     pub work_s: f64,
+    /// How fast CPUs ran while they did it, in percent of their fastest, if the recording counts cycles.
+    pub speed_pct: Option<f64>,
     /// What of their time was the kernel's switching, waking and forking, which a simulation adds by itself, in s.
     pub kernel_s: f64,
     /// What of that was more than segments were long.

@@ -7,6 +7,7 @@ use crate::Recording;
 
 mod far;
 mod message;
+mod speed;
 
 /// Lines of ftrace: `AT CPU CURRENT[!] EVENT`, with `!` for an interrupt, times in us, and tasks `name:pid`.
 fn ftrace(lines: &str) -> String {
