@@ -25,6 +25,7 @@ pub fn begun_with(magic: &[u8], bytes: &[u8]) -> Vec<u8> {
 /// # Panics
 /// The reader does not say how many events there were.
 pub fn recorded(events: &[u8]) -> Vec<u8> {
+    const HOST: u32 = 1;
     const EVENTS: u32 = 2;
     const END: u32 = 3;
     let frame = |kind: u32, payload: &[u8]| {
@@ -34,9 +35,10 @@ pub fn recorded(events: &[u8]) -> Vec<u8> {
         head.iter().flat_map(|word| word.to_le_bytes()).chain(payload).collect::<Vec<u8>>()
     };
     let file = |count: u64| {
-        let head = [&b"cwrecord"[..], &3u64.to_le_bytes()].concat();
+        let head = [&b"cwrecord"[..], &4u64.to_le_bytes()].concat();
+        let host = frame(HOST, b"fastest_khz\t3000000 3000000\n");
         let end = [count.to_le_bytes(), [0; 8]].concat();
-        [head, frame(EVENTS, events), frame(END, &end)].concat()
+        [head, host, frame(EVENTS, events), frame(END, &end)].concat()
     };
     // the message has the number that the end has to say
     const NONE: u64 = u64::MAX;
