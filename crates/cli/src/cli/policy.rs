@@ -31,6 +31,11 @@ pub(crate) struct PolicyCheck {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Columns: the value in the kernel of --profile; that in linux-6.12, the default profile; the unit of a tunable; \
+                  the published change that it belongs to (docs/results/seeds.md); and what it does. VARIANT stands for a \
+                  change that kernels made without a feature of that name, with the kernels that have it."
+)]
 pub(crate) struct Features {
     /// The kernel whose values are listed
     #[arg(long, value_name = "P", default_value = Profile::DEFAULT.name())]
