@@ -486,6 +486,9 @@ int record_workload(const struct work_options *options)
 		decisions_load(options->decisions);
 	object = load(nr_cpus, counters);
 	if (!object || !attach(object)) {
+		if (options->decisions)
+			fail("this kernel does not accept the BPF programs (%s), without which only a workload can be "
+			     "recorded", *libbpf_warning ? libbpf_warning : strerror(errno));
 		fprintf(stderr,
 			"coreward-record: this kernel does not accept the BPF programs (%s): the text of its "
 			"tracepoints is recorded instead, which says neither what tasks sleep on nor whom a "
