@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 
+use super::channel::Via;
 use super::draft::Draft;
-use super::{Current, Import, ImportError, Via};
+use super::{Current, Import, ImportError};
 use crate::event::{Channel, Event};
 
 /// Data that arrived at a socket and was not received yet.
