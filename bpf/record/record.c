@@ -46,7 +46,7 @@ static const char usage[] =
 	"  --buffer MIB       size of the ring buffer, a power of two (default 64)\n"
 	"  --limit N          stop recording, not the command, after N decisions; with --queue\n"
 	"                     they are spread over two seconds at least (default: none)\n"
-	"  --workload         record what all tasks do instead: who runs when, who wakes whom, what\n"
+	"  --workload         record what all tasks do: who runs when, who wakes whom, what\n"
 	"                     they sleep on (default file workload.cwr)\n"
 	"  --decisions        with --workload: record placements and balances, too; --queue does so\n"
 	"                     with steps\n"
