@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use coreward_policy::{CpuMask, Feature, Group, Tunable, util_est};
+use coreward_policy::layout::{SD_PREFER_SIBLING, SD_SHARE_LLC};
+use coreward_policy::{CpuMask, Domain, Feature, Group, Tunable, util_est};
 
 use crate::affinity::{contains, is_subset};
 use crate::cpu::Cpu;
@@ -217,7 +218,10 @@ impl Simulation<'_> {
                 // each CPU that balances has an interval and failed attempts of its own
                 let before = std::mem::replace(balances, self.idle_beside(cpu, on).next());
                 let from = balances.unwrap_or(cpu);
-                if before != *balances || !self.is_overloaded(from, on) || self.exceeds_spare(*task, from, on)
+                if before != *balances
+                    || !self.is_overloaded(from, on)
+                    || self.spares_no_task(from, on)
+                    || self.exceeds_spare(*task, from, on)
                 {
                     *since = now;
                 }
@@ -257,11 +261,13 @@ impl Simulation<'_> {
         self.masks.len() > 1 && self.tasks.iter().any(bound)
     }
 
+    fn domain(&self, cpu: usize, level: usize) -> &Domain {
+        &self.sys.domain[self.sys.cpu_sd[cpu][level].domain as usize]
+    }
+
     /// The group of `cpu` in the lowest domain of `from` that also has `other`.
     fn group_of(&self, from: usize, other: usize, cpu: usize) -> Option<&Group> {
-        let sds = &self.sys.cpu_sd[from][..self.sys.cpu[from].nr_sd as usize];
-        let mut domains = sds.iter().map(|sd| &self.sys.domain[sd.domain as usize]);
-        let domain = domains.find(|domain| contains(&domain.span, other))?;
+        let domain = self.domain(from, self.level_spanning(from, other)?);
         let groups = domain.first_group as usize..(domain.first_group + domain.nr_groups) as usize;
         self.sys.group[groups].iter().find(|group| contains(&group.span, cpu))
     }
@@ -304,6 +310,26 @@ impl Simulation<'_> {
             capacity += u64::from(rq.capacity_orig);
         }
         tasks > cpus && util * 117 > capacity * 100
+    }
+
+    /// Has the group of `from` too few idle CPUs more than that of `cpu` to be given a task (calculate_imbalance())? Within an
+    /// LLC, tasks are evened out between groups of several CPUs only if SD_PREFER_SIBLING says so. Before 6.5, that is a flag
+    /// of the domain below, and a CPU has no such domain while its siblings are offline.
+    fn spares_no_task(&self, from: usize, cpu: usize) -> bool {
+        let Some(level) = self.level_spanning(from, cpu) else { return false };
+        let (Some(own), Some(theirs)) = (self.group_of(from, cpu, from), self.group_of(from, cpu, cpu))
+        else {
+            return false;
+        };
+        let flags = match level.checked_sub(1) {
+            _ if self.feature(Feature::LB_BUSIEST_SIBLING) => theirs.flags,
+            Some(below) => self.domain(from, below).flags,
+            None => 0,
+        };
+        let idle = |group: &Group| self.idle_cpus().filter(|(cpu, _)| contains(&group.span, *cpu)).count();
+        let evens_out = theirs.weight == 1 || flags & SD_PREFER_SIBLING != 0;
+        let share_llc = self.domain(from, level).flags & SD_SHARE_LLC != 0;
+        share_llc && !evens_out && idle(own) < idle(theirs) + 2
     }
 
     /// Is the task, which waits on `cpu`, too big for what the group of `from` has to spare? Before 6.8, it is then left

@@ -180,6 +180,23 @@ fn mixture() -> impl Strategy<Value = Workload> {
     })
 }
 
+/// Found by `mixtures_end_while_cpus_come_and_go`: before 6.5, the only CPU of a core that is online stays idle beside a
+/// core with both, however many tasks wait there.
+#[test]
+fn a_core_with_one_cpu_online_gets_its_share_since_6_5() {
+    let mut main = vec![Op::MarkStart];
+    main.extend((0..7).map(|_| spawn(1)));
+    main.extend([Op::WaitChildren, Op::MarkEnd]);
+    let w = workload(0, vec![program(&main), program(&[run(3_527_817); 6])]);
+    let ends = |profile| {
+        let s = Setup::new("1n1l2c2t", w.clone()).profile(profile);
+        let r = s.run_changed(&["18ms offline 1,3", "18ms online 1"]).unwrap();
+        assert_eq!(r.outcome.checks.violations, [], "{profile}");
+        r.get(Metric::runtime_s)
+    };
+    assert!(ends("linux-6.1") > 1.2 * ends("linux-6.5"));
+}
+
 /// The longest time for which a task waited while a CPU was idle.
 fn longest_neglect(r: &Run, nr_cpus: usize) -> u64 {
     let mut since = None;

@@ -193,6 +193,25 @@ fn before_6_8_a_task_may_be_too_big_for_what_a_group_has_to_spare() {
 }
 
 #[test]
+fn before_6_5_a_cpu_without_siblings_is_given_no_task_of_a_whole_core() {
+    at_start("1n1l2c2t", |sim| {
+        let newer = sim.sys.features;
+        let older = feature_words(PolicySettings::new(Profile::named("linux-6.1").unwrap()).features);
+        let mut spares_none = |features| {
+            sim.sys.features = features;
+            let with = sim.spares_no_task(1, 0);
+            // as if CPU 3 were offline: the domain of their core is gone
+            let lowest = sim.sys.cpu_sd[1][0];
+            (sim.sys.cpu_sd[1][0], sim.sys.cpu[1].nr_sd) = (sim.sys.cpu_sd[1][1], 1);
+            let without = sim.spares_no_task(1, 0);
+            (sim.sys.cpu_sd[1][0], sim.sys.cpu[1].nr_sd) = (lowest, 2);
+            [with, without]
+        };
+        assert_eq!([spares_none(older), spares_none(newer)], [[false, true], [false, false]]);
+    });
+}
+
+#[test]
 fn each_cpu_that_balances_for_a_group_has_a_time_of_its_own_to_help_a_misfit() {
     let machine = "[[llc]]\ncpus = \"0-1\"\n[[llc]]\ncpus = \"2-3\"\n[capacity]\n\"0-1\" = 300\n";
     // for every fourth look, CPU 3 is the first idle one
