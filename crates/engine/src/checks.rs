@@ -369,10 +369,11 @@ impl Simulation<'_> {
     }
 
     fn check_misfits(&mut self, now: u64) {
+        // a core that runs several tasks comes before misfits (group_smt_balance), even if none of its tasks may be taken
+        let crowded = self.feature(Feature::LB_SMT_BALANCE)
+            && self.cpus.iter().any(|c| c.curr.is_some() && c.active_siblings > 0);
         for cpu in 0..self.cpus.len() {
             let misfit = self.sys.cpu[cpu].misfit_task_load != 0;
-            // a core with several tasks is to be rid of any of them, which takes attempts that fail (group_smt_balance)
-            let crowded = self.feature(Feature::LB_SMT_BALANCE) && self.cpus[cpu].active_siblings > 0;
             let Some(task) = self.cpus[cpu].curr.filter(|_| misfit && !crowded) else {
                 self.watch.misfits[cpu] = None;
                 continue;
