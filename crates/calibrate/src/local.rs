@@ -162,23 +162,22 @@ pub(crate) fn wakeups(cpu: usize) -> io::Result<Woken> {
         pin(&[cpu])?;
         // until all of them sleep
         thread::sleep(std::time::Duration::from_millis(20));
-        let mut turns = Vec::new();
-        let wake = Sample::repeat(BATCHES, || {
+        let [wake, turn] = Sample::repeat_all(BATCHES, || {
             let start = Instant::now();
             for writer in &writers {
                 rustix::io::write(writer, &[1]).expect("the reader is there");
             }
             let woken = start.elapsed().as_nanos() as f64;
             rustix::io::read(&done, &mut [0]).expect("the last sleeper writes");
-            turns.push((start.elapsed().as_nanos() as f64 - woken) / (SLEEPERS + 1) as f64);
-            woken / SLEEPERS as f64
+            let turns = start.elapsed().as_nanos() as f64 - woken;
+            [woken / SLEEPERS as f64, turns / (SLEEPERS + 1) as f64]
         });
         // end of file ends the sleepers
         drop(writers);
         for sleeper in sleepers {
             sleeper.join().expect("a sleeper does not panic")?;
         }
-        Ok(Woken { wake, turn: Sample::of(turns) })
+        Ok(Woken { wake, turn })
     })
 }
 
