@@ -44,7 +44,7 @@ fn five_runs_show_a_large_effect() {
         "--headline",
         "newidle_time_s",
         "--seed",
-        "1",
+        "5",
     ];
     let report = stdout(&[&compare[..], &["--runs", "5"]].concat());
     assert!(report.contains("\nWAKEUP_BIAS_PREV: cpu_migrations "), "{report}");

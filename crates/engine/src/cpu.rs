@@ -8,6 +8,7 @@ use crate::queue::NEVER;
 use crate::segment::{Segment, Work};
 use crate::sim::START_NS;
 use crate::timeline::Timeline;
+use std::collections::VecDeque;
 
 /// The activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,13 @@ pub(crate) enum Activity {
     Idle,
     /// Leaves the idle state.
     Waking,
+}
+
+/// A woken task, the CPU that it goes to, and when its waker gets to that CPU's lock.
+pub(crate) struct Activation {
+    pub(crate) at: u64,
+    pub(crate) task: u32,
+    pub(crate) target: usize,
 }
 
 /// Its fields lie in this order: what the events of an undisturbed task use shares the first cache lines.
@@ -47,6 +55,8 @@ pub(crate) struct Cpu {
     /// A wakeup has just advanced it and asked for a switch, so schedule() does not advance it again
     /// (rq_clock_skip_update()): the next task is charged from the wakeup on.
     pub(crate) skips_clock_update: bool,
+    /// Tasks that it has woken and has yet to put on the queue of another CPU.
+    pub(crate) activations: VecDeque<Activation>,
     /// Remote wakeups queued for this CPU (rq->ttwu_pending).
     pub(crate) wakelist: Vec<u32>,
     /// Sleepers whose timers fire while it leaves its idle state.
@@ -94,6 +104,7 @@ impl Cpu {
             lock: Lock::default(),
             clock: 0,
             skips_clock_update: false,
+            activations: VecDeque::new(),
             wakelist: Vec::new(),
             expired: Vec::new(),
             leaving: None,
@@ -112,10 +123,16 @@ impl Cpu {
         }
     }
 
+    /// When it gets to the next of its activations.
+    #[inline]
+    pub(crate) fn activation_at(&self) -> u64 {
+        self.activations.front().map_or(NEVER, |next| next.at)
+    }
+
     /// When the next thing happens here.
     #[inline]
     pub(crate) fn next_event(&self) -> u64 {
         let segment = if self.activity == Activity::Idle { NEVER } else { self.segment.end() };
-        segment.min(self.tick_at).min(self.ipi_at).min(self.hrtick_at)
+        segment.min(self.tick_at).min(self.ipi_at).min(self.hrtick_at).min(self.activation_at())
     }
 }

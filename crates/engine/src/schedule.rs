@@ -32,6 +32,7 @@ impl Simulation<'_> {
 
     /// Chooses what `cpu` runs next; its current task blocked, ended, or has to share.
     pub(crate) fn schedule(&mut self, cpu: usize) {
+        self.activate_all(cpu);
         self.lock_rq(cpu, cpu);
         if !std::mem::take(&mut self.cpus[cpu].skips_clock_update) {
             self.update_rq_clock(cpu, cpu);

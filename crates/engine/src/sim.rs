@@ -424,6 +424,9 @@ impl<'a> Simulation<'a> {
         } else if c.hrtick_at == self.now {
             self.counters.timers += 1;
             self.hrtick(cpu);
+        } else if c.activation_at() == self.now {
+            self.counters.timers += 1;
+            self.activate_next(cpu);
         } else {
             self.counters.timers += 1;
             let activity = c.activity;

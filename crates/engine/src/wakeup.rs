@@ -2,7 +2,7 @@
 
 use crate::affinity::contains;
 use crate::contention::Moment;
-use crate::cpu::Activity;
+use crate::cpu::{Activation, Activity};
 use crate::fair::Enqueue;
 use crate::queue::NEVER;
 use crate::sim::Simulation;
@@ -82,6 +82,9 @@ impl Simulation<'_> {
             self.tasks[task as usize].state = State::Waking;
             if self.ttwu_queue_cond(target, cpu) {
                 self.ttwu_queue_wakelist(task, target, cpu);
+            } else if target != cpu && self.cpus[cpu].activity == Activity::Task && !self.in_interrupt {
+                let at = self.local_now(cpu);
+                self.cpus[cpu].activations.push_back(Activation { at, task, target });
             } else {
                 self.ttwu_do_activate(task, target, cpu);
             }
@@ -241,6 +244,39 @@ impl Simulation<'_> {
         self.activate_task(task, target, cpu, Enqueue::Wakeup);
         self.wakeup_preempt(task, target, cpu, WF_TTWU);
         self.unlock_rq(target, cpu);
+    }
+
+    /// `cpu` gets to the lock of the CPU that the next task goes to which it has woken. What it does there delays what it is
+    /// busy with, and the further ones.
+    ///
+    /// An event does in one go what its CPU gets to by and by. A wakeup comes to the other CPU's lock 0.6 us after its
+    /// event. If it took the lock at once, it would be before all that the other CPU does meanwhile, which would wait for it.
+    pub(crate) fn activate_next(&mut self, cpu: usize) {
+        if let Some(next) = self.cpus[cpu].activations.pop_front() {
+            self.activate_remote(cpu, &next);
+        }
+        let later = self.local_now(cpu) - self.now;
+        self.cpus[cpu].activations.iter_mut().for_each(|next| next.at += later);
+        self.extend_segment(cpu);
+    }
+
+    /// `cpu` is about to switch, after what it was about to do for the tasks that it has woken.
+    pub(crate) fn activate_all(&mut self, cpu: usize) {
+        while let Some(next) = self.cpus[cpu].activations.pop_front() {
+            self.activate_remote(cpu, &next);
+        }
+    }
+
+    fn activate_remote(&mut self, cpu: usize, woken: &Activation) {
+        let before = self.local_now(cpu);
+        let mut target = woken.target;
+        // meanwhile the CPU may have gone
+        if !contains(&self.masks[self.tasks[woken.task as usize].allowed], target) {
+            target = self.fallback_cpu(woken.task, target);
+            self.set_task_cpu(woken.task, target, cpu);
+        }
+        self.ttwu_do_activate(woken.task, target, cpu);
+        self.counters.time.wakeup += self.local_now(cpu) - before;
     }
 
     /// The target takes the tasks that were queued for it.
@@ -417,9 +453,42 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::Work;
     use crate::testing::{begun, one_message, settings};
     use coreward_machine::Machine;
     use coreward_policy::Changes;
+
+    /// What the other CPU does before that is not delayed by it, and does not see the task.
+    #[test]
+    fn a_woken_task_is_queued_elsewhere_when_its_waker_gets_to_that_lock() {
+        let machine = Machine::load("2c").unwrap();
+        let mut changes = Changes::default();
+        changes.switch_feature(Feature::TTWU_QUEUE_IDLE, false);
+        begun(&machine, &one_message(), &settings(&changes, 0), |sim| {
+            let [waker, sleeper] = [0, 1].map(|cpu| sim.new_task(0, 0, true, None, cpu));
+            sim.cpus[0].curr = Some(waker);
+            (sim.sys.cpu[0].nr_running, sim.sys.cpu[0].curr_is_idle) = (2, 0);
+            sim.begin_segment(0, Activity::Task, Work { work: 5_000, stall: 0 });
+            sim.tasks[sleeper as usize].state = State::Sleeping;
+            sim.set_task_cpu(sleeper, 1, 0);
+            sim.try_to_wake_up(sleeper, 0, false);
+            assert_eq!(sim.tasks[sleeper as usize].state, State::Waking);
+            assert!(sim.cpus[1].fair.tasks().all(|task| task != sleeper));
+            let at = sim.cpus[0].activation_at();
+            assert!(at >= sim.now + sim.costs.wakeup_ns * 3 / 4, "it looks for a CPU first");
+            sim.extend_segment(0);
+            let end = sim.cpus[0].segment.end();
+            sim.now = at;
+            sim.activate_next(0);
+            assert_eq!(sim.tasks[sleeper as usize].state, State::Queued);
+            assert!(sim.cpus[1].fair.tasks().any(|task| task == sleeper));
+            assert!(
+                sim.cpus[0].segment.end() >= end + sim.costs.enqueue_ns * 3 / 4,
+                "it takes the waker longer"
+            );
+            assert_eq!(sim.cpus[0].activation_at(), NEVER);
+        });
+    }
 
     #[test]
     fn a_lazy_request_interrupts_nobody_but_an_idle_cpu() {
