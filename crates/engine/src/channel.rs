@@ -45,12 +45,7 @@ pub(crate) enum Side {
 /// The buffers of a channel.
 enum Buffers {
     Pipe(Pipe),
-    /// Queued messages, how many bytes of the first one were read, and the memory that all are charged for.
-    Socket {
-        queue: VecDeque<Alike>,
-        read: u32,
-        charged: u32,
-    },
+    Socket(Socket),
 }
 
 /// The buffers of a pipe.
@@ -73,8 +68,22 @@ struct PipeBuffer {
     kept: bool,
 }
 
-/// Messages of one size that follow each other. A full queue of them takes no more memory than one: with thousands of
+/// The queue of a socket. Messages of one size that follow each other take no more memory than one: with thousands of
 /// sockets, the caches would hold nothing else.
+#[derive(Default)]
+struct Socket {
+    /// The first messages; none if nothing is queued.
+    first: Alike,
+    /// Those after them.
+    others: VecDeque<Alike>,
+    /// How many bytes of the first message were read.
+    read: u32,
+    /// The memory that all are charged for.
+    charged: u32,
+}
+
+/// Messages of one size that follow each other.
+#[derive(Default)]
 struct Alike {
     bytes: u32,
     /// The memory that each is charged for.
@@ -87,10 +96,9 @@ struct Alike {
 pub(crate) struct Channel {
     /// The kernel's lock on it, and the CPU that had its lines last.
     pub(crate) lock: Lock,
-    /// The CPU that wrote last, where the data is.
-    writer_cpu: u32,
-    /// The CPU that read last: it has the memory that the next message is written to.
-    reader_cpu: u32,
+    /// The CPU that wrote last, where the data is, and the one that read last: it has the memory that the next message is
+    /// written to.
+    last_cpu: [u32; 2],
     kind: ChannelKind,
     /// Nothing will be written any more.
     pub(crate) closed: bool,
@@ -112,12 +120,11 @@ impl Channel {
     pub(crate) fn new(kind: ChannelKind) -> Self {
         let buffers = match kind {
             ChannelKind::Pipe => Buffers::Pipe(Pipe::default()),
-            _ => Buffers::Socket { queue: VecDeque::new(), read: 0, charged: 0 },
+            _ => Buffers::Socket(Socket::default()),
         };
         Channel {
             lock: Lock::default(),
-            writer_cpu: 0,
-            reader_cpu: 0,
+            last_cpu: [0; 2],
             kind,
             closed: false,
             files: [Line::default(); 2],
@@ -147,15 +154,13 @@ impl Channel {
     /// (Granite Rapids, Linux 6.18, where a line takes 65 ns).
     #[inline]
     pub(crate) fn visit(&mut self, cpu: usize, bytes: u32, read: bool) -> usize {
-        let (own, other) = match read {
-            true => (&mut self.reader_cpu, self.writer_cpu),
-            false => (&mut self.writer_cpu, self.reader_cpu),
+        let other = self.last_cpu[usize::from(!read)] as usize;
+        self.last_cpu[usize::from(read)] = cpu as u32;
+        let comes_from_other = match &self.buffers {
+            Buffers::Pipe(pipe) => pipe.begins_in_kept_page(bytes, read),
+            Buffers::Socket(_) => true,
         };
-        *own = cpu as u32;
-        match &self.buffers {
-            Buffers::Pipe(pipe) if !pipe.begins_in_kept_page(bytes, read) => cpu,
-            _ => other as usize,
-        }
+        [cpu, other][usize::from(comes_from_other)]
     }
 
     pub(crate) fn is_pipe(&self) -> bool {
@@ -186,7 +191,7 @@ impl Channel {
     pub(crate) fn is_empty(&self) -> bool {
         match &self.buffers {
             Buffers::Pipe(pipe) => pipe.used == 0,
-            Buffers::Socket { queue, .. } => queue.is_empty(),
+            Buffers::Socket(socket) => socket.first.messages == 0,
         }
     }
 
@@ -194,15 +199,15 @@ impl Channel {
     pub(crate) fn charged(&self) -> u64 {
         match &self.buffers {
             Buffers::Pipe(_) => 0,
-            Buffers::Socket { charged, .. } => u64::from(*charged),
+            Buffers::Socket(socket) => u64::from(socket.charged),
         }
     }
 
     /// Is there no room for even one byte (pipe) or message (socket)?
     pub(crate) fn is_full(&self) -> bool {
         match &self.buffers {
-            Buffers::Pipe(pipe) => pipe.used == PIPE_BUFFERS,
-            Buffers::Socket { charged, .. } => *charged >= self.sndbuf(),
+            Buffers::Pipe(pipe) => pipe.is_full(),
+            Buffers::Socket(socket) => socket.charged >= self.sndbuf(),
         }
     }
 
@@ -211,28 +216,25 @@ impl Channel {
         if read { self.closed || !self.is_empty() } else { !self.is_full() }
     }
 
-    /// Writes up to `bytes`, fewer if the channel becomes full.
+    /// Writes up to `bytes`, fewer if the channel becomes full. A socket wakes its reader for each message, a pipe for the
+    /// first one.
     pub(crate) fn write(&mut self, bytes: u32) -> Transfer {
-        let was_empty = self.is_empty();
         let (sndbuf, charge) = (self.sndbuf(), self.truesize(bytes));
-        let done = match &mut self.buffers {
-            Buffers::Pipe(pipe) => pipe.write(bytes),
-            Buffers::Socket { queue, charged, .. } => {
-                if *charged < sndbuf {
-                    socket_write(queue, bytes, charge);
-                    *charged += charge;
-                    bytes
-                } else {
-                    0
+        match &mut self.buffers {
+            Buffers::Pipe(pipe) => {
+                let was_empty = pipe.used == 0;
+                let done = pipe.write(bytes);
+                Transfer {
+                    bytes: done,
+                    wake_other: done > 0 && was_empty,
+                    wake_next: done == bytes && !pipe.is_full(),
                 }
             }
-        };
-        let pipe = self.is_pipe();
-        Transfer {
-            bytes: done,
-            // a socket wakes its reader for each message, a pipe for the first one
-            wake_other: done > 0 && (was_empty || !pipe),
-            wake_next: pipe && done == bytes && !self.is_full(),
+            Buffers::Socket(socket) if socket.charged < sndbuf => {
+                socket.write(bytes, charge);
+                Transfer { bytes, wake_other: bytes > 0, wake_next: false }
+            }
+            Buffers::Socket(_) => Transfer::default(),
         }
     }
 
@@ -241,44 +243,55 @@ impl Channel {
     /// A pipe's reader wakes a writer if the pipe was full when it came; with
     /// `wake_while_full`, as before 6.14, even if it has freed no buffer.
     pub(crate) fn read(&mut self, bytes: u32, wake_while_full: bool) -> Transfer {
-        let was_full = self.is_full();
-        let (done, freed, mut wake_other) = match &mut self.buffers {
+        match &mut self.buffers {
             Buffers::Pipe(pipe) => {
-                let before = pipe.used;
+                let (was_full, before) = (pipe.is_full(), pipe.used);
                 let done = pipe.read(bytes);
-                (done, 0, was_full && (wake_while_full || pipe.used < before))
+                Transfer {
+                    bytes: done,
+                    wake_other: was_full && (wake_while_full || pipe.used < before),
+                    wake_next: done == bytes && pipe.used > 0,
+                }
             }
-            Buffers::Socket { queue, read, charged } => {
-                let (done, freed) = socket_read(queue, read, bytes);
-                *charged -= freed;
-                (done, freed, false)
+            Buffers::Socket(socket) => {
+                let (done, freed) = socket.read(bytes);
+                let charged = socket.charged;
+                Transfer {
+                    bytes: done,
+                    wake_other: freed > 0 && self.wakes_writers(charged),
+                    wake_next: false,
+                }
             }
-        };
-        if let Buffers::Socket { charged, .. } = &self.buffers {
-            wake_other = freed > 0 && self.wakes_writers(*charged);
         }
-        let pipe = self.is_pipe();
-        Transfer { bytes: done, wake_other, wake_next: pipe && done == bytes && !self.is_empty() }
     }
 }
 
 impl Pipe {
-    /// The last buffer, if the remainder of a message beyond whole pages fits into it.
-    fn mergeable(&self, bytes: u32) -> Option<usize> {
-        let rest = bytes % PAGE;
-        let last = (self.tail + self.used + PIPE_BUFFERS - 1) % PIPE_BUFFERS;
-        (self.used > 0 && rest > 0 && u32::from(self.ring[last].written) + rest <= PAGE).then_some(last)
+    fn is_full(&self) -> bool {
+        self.used == PIPE_BUFFERS
     }
 
-    /// Does the next read or write begin in a page that the pipe had kept?
+    /// The last buffer, and whether the remainder of a message beyond whole pages fits into it.
+    #[inline]
+    fn mergeable(&self, bytes: u32) -> (usize, bool) {
+        let rest = bytes % PAGE;
+        let last = (self.tail + self.used + PIPE_BUFFERS - 1) % PIPE_BUFFERS;
+        (last, (self.used > 0) & (rest > 0) & (u32::from(self.ring[last].written) + rest <= PAGE))
+    }
+
+    /// Does the next read or write begin in a page that the pipe had kept? Without branches, as it differs from one to the
+    /// next.
+    #[inline]
     fn begins_in_kept_page(&self, bytes: u32, read: bool) -> bool {
-        let buffer = if read { Some(self.tail) } else { self.mergeable(bytes) };
-        buffer.map_or(self.tmp_pages > 0, |buffer| self.ring[buffer].kept)
+        let (last, fits) = self.mergeable(bytes);
+        let buffer = [last, self.tail][usize::from(read)] % PIPE_BUFFERS;
+        [self.tmp_pages > 0, self.ring[buffer].kept][usize::from(read | fits)]
     }
 
     fn write(&mut self, bytes: u32) -> u32 {
         let mut left = bytes;
-        if let Some(last) = self.mergeable(bytes) {
+        let (last, fits) = self.mergeable(bytes);
+        if fits {
             self.ring[last].written += (bytes % PAGE) as u16;
             left -= bytes % PAGE;
         }
@@ -311,32 +324,40 @@ impl Pipe {
     }
 }
 
-fn socket_write(queue: &mut VecDeque<Alike>, bytes: u32, charge: u32) {
-    match queue.back_mut() {
-        Some(last) if last.bytes == bytes => last.messages += 1,
-        _ => queue.push_back(Alike { bytes, charge, messages: 1 }),
-    }
-}
-
-/// (bytes read, charge given back)
-fn socket_read(queue: &mut VecDeque<Alike>, read: &mut u32, bytes: u32) -> (u32, u32) {
-    let mut left = bytes;
-    let mut freed = 0;
-    while left > 0 {
-        let Some(first) = queue.front_mut() else { break };
-        let part = left.min(first.bytes - *read);
-        *read += part;
-        left -= part;
-        if *read == first.bytes {
-            *read = 0;
-            freed += first.charge;
-            first.messages -= 1;
-            if first.messages == 0 {
-                queue.pop_front();
-            }
+impl Socket {
+    fn write(&mut self, bytes: u32, charge: u32) {
+        self.charged += charge;
+        let last = self.others.back_mut().unwrap_or(&mut self.first);
+        if last.messages == 0 {
+            *last = Alike { bytes, charge, messages: 1 };
+        } else if last.bytes == bytes {
+            last.messages += 1;
+        } else {
+            self.others.push_back(Alike { bytes, charge, messages: 1 });
         }
     }
-    (bytes - left, freed)
+
+    /// (bytes read, charge given back)
+    fn read(&mut self, bytes: u32) -> (u32, u32) {
+        let mut left = bytes;
+        let mut freed = 0;
+        while left > 0 && self.first.messages > 0 {
+            let first = &mut self.first;
+            let part = left.min(first.bytes - self.read);
+            self.read += part;
+            left -= part;
+            if self.read == first.bytes {
+                self.read = 0;
+                freed += first.charge;
+                first.messages -= 1;
+                if first.messages == 0 {
+                    self.first = self.others.pop_front().unwrap_or_default();
+                }
+            }
+        }
+        self.charged -= freed;
+        (bytes - left, freed)
+    }
 }
 
 #[cfg(test)]

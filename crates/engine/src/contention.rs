@@ -9,8 +9,9 @@ use coreward_policy::Distance;
 
 /// Time for a modified cache line to get from one CPU to another.
 pub(crate) struct Distances {
-    /// For each CPU: node, package, LLC and core, in 16 bits each from the highest.
+    /// For each CPU: what it is in, from the outside in, and then itself, in 16 bits each: node and package, LLC, core.
     place: Vec<u64>,
+    nodes: Vec<u16>,
     /// By distance: same CPU, same core, same LLC, same package and node, further.
     transfer_ns: [u64; 5],
     /// The same for one of several lines that are fetched together, in 1/1024 ns.
@@ -26,16 +27,18 @@ impl Distances {
         let c = &machine.costs;
         let transfer_ns =
             [0, c.transfer_smt_ns, c.transfer_llc_ns, c.transfer_package_ns, c.transfer_remote_ns];
+        // an LLC is as near to another one as their first CPUs are
+        let first_of =
+            |llc| machine.cpus.iter().find(|cpu| cpu.llc == llc).map(|cpu| (cpu.package, cpu.node));
+        let outermost: Vec<_> = machine.cpus.iter().map(|cpu| first_of(cpu.llc)).collect();
+        let number = |of| outermost.iter().position(|other| other == of).unwrap_or(0);
+        let place = machine.cpus.iter().zip(&outermost).enumerate().map(|(id, (cpu, outermost))| {
+            let ids = [number(outermost), cpu.llc, cpu.core, id];
+            ids.iter().fold(0, |place, id| place << 16 | u64::from(*id as u16))
+        });
         Distances {
-            place: machine
-                .cpus
-                .iter()
-                .map(|cpu| {
-                    [cpu.node, cpu.package, cpu.llc, cpu.core]
-                        .iter()
-                        .fold(0, |place, id| place << 16 | u64::from(*id as u16))
-                })
-                .collect(),
+            place: place.collect(),
+            nodes: machine.cpus.iter().map(|cpu| cpu.node as u16).collect(),
             transfer_ns,
             overlapped: transfer_ns.map(|ns| ns * 1024 * 100 / c.mlp_pct.max(1)),
             streamed: transfer_ns.map(|ns| ns * 1024 * 100 / c.stream_pct.max(1)),
@@ -43,32 +46,36 @@ impl Distances {
         }
     }
 
-    /// The distance between two CPUs. Without branches, because where the last user of a line ran cannot be predicted.
+    /// The distance between two CPUs, as an index: the outermost thing in which they differ. Without branches, because where
+    /// the last user of a line ran cannot be predicted.
+    #[inline]
+    fn index(&self, a: usize, b: usize) -> usize {
+        let differing = self.place[a] ^ self.place[b];
+        4 - (differing.leading_zeros() / 16) as usize
+    }
+
+    /// The distance between two CPUs.
     #[inline]
     pub(crate) fn between(&self, a: usize, b: usize) -> Distance {
-        let differing = self.place[a] ^ self.place[b];
-        let other_core = usize::from(differing as u16 != 0);
-        let other_llc = other_core & usize::from((differing >> 16) as u16 != 0);
-        let other_node = other_llc & usize::from(differing >> 32 != 0);
-        Distance::ALL[usize::from(a != b) + other_core + other_llc + other_node]
+        Distance::ALL[self.index(a, b)]
     }
 
     /// One-way transfer time of a modified line, in ns.
     #[inline]
     pub(crate) fn transfer(&self, from: usize, to: usize) -> u64 {
-        self.transfer_ns[self.between(from, to) as usize]
+        self.transfer_ns[self.index(from, to)]
     }
 
     /// Time to fetch `lines` modified lines, as many at a time as the core can have in flight.
     #[inline]
     pub(crate) fn fetch(&self, from: usize, to: usize, lines: u64) -> u64 {
-        lines * self.overlapped[self.between(from, to) as usize] / 1024
+        lines * self.overlapped[self.index(from, to)] / 1024
     }
 
     /// Time to copy `lines` modified lines in a row. From the second one on, the hardware fetches them ahead.
     #[inline]
     pub(crate) fn stream(&self, from: usize, to: usize, lines: u64) -> u64 {
-        let distance = self.between(from, to) as usize;
+        let distance = self.index(from, to);
         let first = if lines == 0 { 0 } else { self.transfer_ns[distance] };
         first + lines.saturating_sub(1) * self.streamed[distance] / 1024
     }
@@ -81,12 +88,12 @@ impl Distances {
 
     #[inline]
     pub(crate) fn node(&self, cpu: usize) -> u16 {
-        (self.place[cpu] >> 48) as u16
+        self.nodes[cpu]
     }
 
     #[inline]
     pub(crate) fn llc(&self, cpu: usize) -> usize {
-        (self.place[cpu] >> 16) as usize & 0xffff
+        (self.place[cpu] >> 32) as usize & 0xffff
     }
 }
 
@@ -152,11 +159,13 @@ impl Lock {
     }
 
     /// Is it free, and was before this event?
+    #[inline]
     fn is_free(&self, m: Moment) -> bool {
         self.free_at <= m.now
     }
 
     /// The CPU that took it last.
+    #[inline]
     pub(crate) fn owner(&self) -> usize {
         self.owner
     }
@@ -176,16 +185,23 @@ pub(crate) struct Line {
 
 impl Line {
     /// A locked instruction on `cpu`, which takes `ns`.
+    #[inline]
     pub(crate) fn modify(&mut self, d: &Distances, cpu: usize, m: Moment, ns: u64) -> Acquired {
-        let owner = self.turns.owner();
-        let has_it = if cpu == owner {
+        if self.is_at(cpu, m, ns) { Acquired::default() } else { self.fetch(d, cpu, m, ns) }
+    }
+
+    /// Does `cpu` have the line, and need no turn for an instruction that takes `ns`?
+    #[inline]
+    fn is_at(&self, cpu: usize, m: Moment, ns: u64) -> bool {
+        if cpu == self.turns.owner() {
             ns == 0 && self.turns.is_free(m)
         } else {
             cpu == self.previous && m.at < self.leaves_at
-        };
-        if has_it {
-            return Acquired::default();
         }
+    }
+
+    fn fetch(&mut self, d: &Distances, cpu: usize, m: Moment, ns: u64) -> Acquired {
+        let owner = self.turns.owner();
         let got = self.turns.acquire(d, cpu, m, 1);
         self.turns.release(m.at + got.waited + got.transfer + ns);
         if cpu != owner {

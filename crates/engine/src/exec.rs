@@ -1,6 +1,7 @@
 //! How tasks execute their ops, one after the other.
 
 use crate::channel::Side;
+use crate::contention::Moment;
 use crate::cpu::Activity;
 use crate::segment::Work;
 use crate::sim::Simulation;
@@ -62,16 +63,26 @@ struct Message {
     read: bool,
 }
 
-/// The message of an op whose relative channels count from `base`; None if it moves nothing.
+/// The message of an op whose relative channels count from `base`; None if it moves nothing. Whether tasks read or write
+/// changes from event to event, so the processor would predict a branch wrongly.
 #[inline]
 fn message(op: &Op, base: u32) -> Option<Message> {
-    match *op {
-        Op::Write { channel, bytes } => Some(Message { channel: base + channel, bytes, read: false }),
-        Op::Read { channel, bytes } => Some(Message { channel: base + channel, bytes, read: true }),
-        Op::WriteTo { channel, bytes } => Some(Message { channel, bytes, read: false }),
-        Op::ReadFrom { channel, bytes } => Some(Message { channel, bytes, read: true }),
-        _ => None,
-    }
+    let (Op::Write { channel, bytes }
+    | Op::Read { channel, bytes }
+    | Op::WriteTo { channel, bytes }
+    | Op::ReadFrom { channel, bytes }) = *op
+    else {
+        return None;
+    };
+    let read = matches!(op, Op::Read { .. } | Op::ReadFrom { .. });
+    let relative = matches!(op, Op::Read { .. } | Op::Write { .. });
+    Some(Message { channel: channel + base * u32::from(relative), bytes, read })
+}
+
+/// The side of a channel that reads, or that writes.
+#[inline]
+fn side(read: bool) -> Side {
+    if read { Side::Readers } else { Side::Writers }
 }
 
 /// A number that looks random, the same for the same `n`.
@@ -100,19 +111,22 @@ impl Simulation<'_> {
     fn op_work(&mut self, cpu: usize, task: usize) -> Work {
         let t = &mut self.tasks[task];
         let (stop, now) = (&mut self.stop, self.now);
-        let Some(op) = t.fetch_op(&self.workload.programs[t.program as usize], || stop.goes_on(now)) else {
+        let Some(op) = t.fetch_op(|| stop.goes_on(now)) else {
             let ns = if t.exits { 0 } else { self.exit_ns(task) };
             return self.jittered(ns);
         };
         // after blocking it is in the kernel already
-        let entry = if t.in_syscall { 0 } else { self.costs.syscall_ns };
+        let enters = !t.in_syscall;
+        let entry = if enters { self.costs.syscall_ns } else { 0 };
         if let Some(message) = message(op, t.base) {
+            let references = enters && t.shares_files(task);
             let mut entry = entry + self.workload.message_ns;
-            if t.shares_files(task) && !t.in_syscall {
+            let mut m = self.moment(cpu);
+            if references {
                 entry += self.costs.shared_file_ns;
-                self.count_reference(cpu, message);
+                m.at += self.count_reference(cpu, message, m);
             }
-            return self.channel_work(cpu, task, message, entry);
+            return self.channel_work(cpu, task, message, entry, m);
         }
         match *op {
             Op::Run { ns } => self.jittered(ns),
@@ -154,20 +168,22 @@ impl Simulation<'_> {
 
     /// A thread takes a reference to the file that it reads or writes, or gives it back (fdget, fdput), since another one
     /// may close it meanwhile. All threads that write to a channel have one file, and so have those that read from it. What
-    /// counting takes without company is part of `shared_file_ns`.
-    fn count_reference(&mut self, cpu: usize, message: Message) {
-        let m = self.moment(cpu);
-        let side = if message.read { Side::Readers } else { Side::Writers };
-        let file = &mut self.channels[message.channel as usize].files[side as usize];
+    /// counting takes without company is part of `shared_file_ns`. Returns how long the thread waits, in ns.
+    #[inline]
+    fn count_reference(&mut self, cpu: usize, message: Message, m: Moment) -> u64 {
+        let file = &mut self.channels[message.channel as usize].files[side(message.read) as usize];
         let got = file.modify(&self.distances, cpu, m, 0);
-        self.charge_stall(cpu, Part::FileLines, got.waited + got.transfer);
+        let ns = got.waited + got.transfer;
+        if ns > 0 {
+            self.charge_stall(cpu, Part::FileLines, ns);
+        }
+        ns
     }
 
     /// An operation on a channel: enter the kernel, get the lock and the lines, copy. If a socket has no message for its
     /// reader or no room for its writer, that is seen before anything else is done.
-    fn channel_work(&mut self, cpu: usize, task: usize, message: Message, entry: u64) -> Work {
+    fn channel_work(&mut self, cpu: usize, task: usize, message: Message, entry: u64, m: Moment) -> Work {
         let Message { channel, bytes, read } = message;
-        let m = self.moment(cpu);
         let data_lines = (u64::from(bytes) + (1 << self.line_shift) - 1) >> self.line_shift;
         let ch = &mut self.channels[channel as usize];
         let kind = ch.kind();
@@ -183,7 +199,7 @@ impl Simulation<'_> {
         let mut lines_ns = got.lines_with(others, &self.distances);
         let mut op_ns = u64::from(bytes) * self.costs.copy_ns_per_kib / 1024;
         let locked_ns = if kind == ChannelKind::Pipe {
-            let locked_ns = op_ns + self.costs.pipe_op_ns + if read { self.costs.pipe_read_ns } else { 0 };
+            let locked_ns = op_ns + self.costs.pipe_op_ns + u64::from(read) * self.costs.pipe_read_ns;
             // after the lock has been given back
             op_ns = locked_ns + self.pipe_times_ns(read);
             locked_ns
@@ -198,9 +214,7 @@ impl Simulation<'_> {
         let stall = got.waited + lines_ns;
         let locked = Work { work: locked_ns, stall: 0 }.duration(self.cpus[cpu].rate);
         self.channels[channel as usize].lock.release(m.at + stall + locked);
-        let bill = &mut self.cpus[cpu].bill;
-        bill.stall(Part::ChannelLock, got.waited);
-        bill.stall(Part::ChannelLines, lines_ns);
+        self.cpus[cpu].bill.stalls([(Part::ChannelLock, got.waited), (Part::ChannelLines, lines_ns)]);
         let mut work = self.jittered(entry + op_ns);
         work.stall = stall;
         work
@@ -208,11 +222,8 @@ impl Simulation<'_> {
 
     /// What it takes to set the times of a pipe's inode.
     fn pipe_times_ns(&self, read: bool) -> u64 {
-        match self.feature(Feature::PIPE_TIMES) {
-            true if read => self.costs.pipe_atime_ns,
-            true => self.costs.pipe_mtime_ns,
-            false => 0,
-        }
+        let times_ns = [self.costs.pipe_mtime_ns, self.costs.pipe_atime_ns];
+        if self.feature(Feature::PIPE_TIMES) { times_ns[usize::from(read)] } else { 0 }
     }
 
     /// What an operation on a socket takes beside the copy. The sender takes its message through the stack and up to the
@@ -252,13 +263,15 @@ impl Simulation<'_> {
     /// The current task of `cpu` has completed its op: applies its effect, and continues.
     pub(crate) fn finish_op(&mut self, cpu: usize) {
         let id = self.cpus[cpu].curr.expect("a task's segment has a task");
-        let op = self.tasks[id as usize].op;
-        let goes_on = match op {
-            None => {
+        let t = &self.tasks[id as usize];
+        let op = t.op;
+        let goes_on = match (op, op.and_then(|op| message(op, t.base))) {
+            (_, Some(message)) => self.transfer(cpu, id, message),
+            (Some(op), None) => self.effect(cpu, id, op),
+            (None, None) => {
                 self.exit(cpu, id);
                 false
             }
-            Some(op) => self.effect(cpu, id, op),
         };
         let may_preempt = || !matches!(op, Some(Op::Vfork { .. }));
         if !goes_on || (self.cpus[cpu].need_resched && may_preempt()) {
@@ -268,13 +281,9 @@ impl Simulation<'_> {
         }
     }
 
-    /// The effect of an op. False if the task blocks or yields the CPU.
+    /// The effect of an op that moves no message. False if the task blocks or yields the CPU.
     fn effect(&mut self, cpu: usize, id: u32, op: &Op) -> bool {
         let task = id as usize;
-        let base = self.tasks[task].base;
-        if let Some(message) = message(op, base) {
-            return self.transfer(cpu, id, message);
-        }
         match *op {
             Op::Run { .. } | Op::RunDrawn { .. } | Op::Syscall | Op::Memset { .. } => {}
             Op::Exit => self.tasks[task].exits = true,
@@ -288,7 +297,7 @@ impl Simulation<'_> {
                 }
             }
             Op::Close { channel } => {
-                let channel = (base + channel) as usize;
+                let channel = (self.tasks[task].base + channel) as usize;
                 self.channels[channel].closed = true;
                 self.wake_up_side(cpu, channel, Side::Readers, true);
             }
@@ -388,7 +397,7 @@ impl Simulation<'_> {
         let t = &mut self.tasks[id as usize];
         let left = bytes - t.done_bytes;
         let c = &mut self.channels[ch];
-        if read && c.closed && c.is_empty() {
+        if c.closed && read && c.is_empty() {
             return self.leave_loop(id as usize);
         }
         // a message, or room, that came in the meantime is for another attempt, which has its full price
@@ -398,12 +407,15 @@ impl Simulation<'_> {
         }
         let before = c.charged();
         let did = if read { c.read(left, wake_while_full) } else { c.write(left) };
-        self.queued.change(before, c.charged());
+        let after = c.charged();
+        if after != before {
+            self.queued.change(before, after);
+        }
         t.done_bytes += did.bytes;
         let done = did.bytes == left;
         // only a task that has waited passes its turn on
         let wake_next = did.wake_next && t.in_syscall;
-        let (own, other) = if read { (Side::Readers, Side::Writers) } else { (Side::Writers, Side::Readers) };
+        let (own, other) = (side(read), side(!read));
         if did.wake_other {
             let all = !self.channels[ch].is_pipe();
             self.wake_up_side(cpu, ch, other, all);
@@ -414,11 +426,10 @@ impl Simulation<'_> {
         if !done {
             return self.wait_on(cpu, id, ch, own);
         }
-        if read && channel >= self.workload.first_message_channel {
-            self.counters.messages += 1;
-        }
+        let counts = read & (channel >= self.workload.first_message_channel);
+        self.counters.messages += u64::from(counts);
         if self.tasks[id as usize].shares_files(id as usize) {
-            self.count_reference(cpu, message);
+            self.count_reference(cpu, message, self.moment(cpu));
         }
         self.tasks[id as usize].advance();
         true

@@ -97,7 +97,8 @@ impl Simulation<'_> {
             Some(p) if !process => self.tasks[p as usize].process,
             _ => id,
         };
-        let mut task = Task::new(id, program, base, process, parent);
+        let ops = &self.workload.programs[program as usize];
+        let mut task = Task::new(id, (program, ops), base, process, parent);
         let attributes = self.workload.attributes(program);
         let weight = self.sys.task_weight(attributes.nice, attributes.policy == Policy::Idle);
         task.policy.weight = weight;

@@ -8,6 +8,7 @@ use rand_core::RngCore;
 
 impl Simulation<'_> {
     /// A task's own work, uniformly spread by `jitter_pct` to either side.
+    #[inline]
     pub(crate) fn jittered(&mut self, ns: u64) -> Work {
         let pct = self.costs.jitter_pct;
         let work = if pct == 0 {

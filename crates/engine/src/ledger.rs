@@ -59,27 +59,45 @@ impl Charges {
 pub(crate) struct Bill {
     /// The time until which its time is in the ledger.
     since: u64,
-    /// Which of the two is due.
-    due: usize,
+    /// The second one is due, not the first one.
+    second_is_due: bool,
     /// What is due, and what it has not begun to do.
     charges: [Charges; 2],
 }
 
 impl Bill {
     pub(crate) fn new(since: u64) -> Self {
-        Bill { since, due: 0, charges: Default::default() }
+        Bill { since, second_is_due: false, charges: Default::default() }
+    }
+
+    #[inline]
+    fn due(&mut self) -> &mut Charges {
+        &mut self.charges[usize::from(self.second_is_due)]
+    }
+
+    #[inline]
+    fn pending(&mut self) -> &mut Charges {
+        &mut self.charges[usize::from(!self.second_is_due)]
     }
 
     #[inline]
     pub(crate) fn stall(&mut self, part: Part, ns: u64) {
-        let pending = &mut self.charges[1 - self.due];
-        pending.parts[part as usize].stall += ns;
-        pending.stalled |= u32::from(ns > 0) << part as u32;
+        self.stalls([(part, ns)]);
+    }
+
+    /// Several stalls at once.
+    #[inline]
+    pub(crate) fn stalls<const N: usize>(&mut self, stalls: [(Part, u64); N]) {
+        let pending = self.pending();
+        for (part, ns) in stalls {
+            pending.parts[part as usize].stall += ns;
+            pending.stalled |= u32::from(ns > 0) << part as u32;
+        }
     }
 
     #[inline]
     pub(crate) fn work(&mut self, part: Part, ns: u64) {
-        let pending = &mut self.charges[1 - self.due];
+        let pending = self.pending();
         pending.parts[part as usize].work += ns;
         pending.worked |= u32::from(ns > 0) << part as u32;
     }
@@ -87,21 +105,20 @@ impl Bill {
     /// The CPU begins to do what it was charged.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        if self.charges[self.due].is_empty() {
-            self.due = 1 - self.due;
+        if self.due().is_empty() {
+            self.second_is_due = !self.second_is_due;
         } else {
             let [first, second] = &mut self.charges;
-            if self.due == 0 { first.take(second) } else { second.take(first) }
+            if self.second_is_due { second.take(first) } else { first.take(second) }
         }
     }
 
     /// The time until `now` was spent on what was due; what was due beyond it is not done.
     #[inline]
     pub(crate) fn settle(&mut self, now: u64, spent: &mut [u64; PARTS]) {
-        let due = &mut self.charges[self.due];
+        let mut left = now - self.since;
+        let due = self.due();
         if due.stalled & !OF_EVERY_OP == 0 && due.worked == 1 << Part::Task as u32 {
-            let mut left = now - self.since;
-            self.since = now;
             for part in EVERY_OP {
                 let ns = std::mem::take(&mut due.parts[part as usize].stall).min(left);
                 spent[part as usize] += ns;
@@ -110,17 +127,18 @@ impl Bill {
             spent[Part::Task as usize] += left;
             due.parts[Part::Task as usize].work = 0;
             (due.stalled, due.worked) = (0, 0);
+            self.since = now;
             return;
         }
         self.spend(now, spent);
-        self.charges[self.due].clear();
+        self.due().clear();
     }
 
     /// The time until `now` was spent on what is due, and the CPU goes on.
     pub(crate) fn spend(&mut self, now: u64, spent: &mut [u64; PARTS]) {
         let mut left = now - self.since;
         self.since = now;
-        let due = &mut self.charges[self.due];
+        let due = self.due();
         for part in Bits(due.stalled) {
             let ns = due.parts[part].stall.min(left);
             due.parts[part].stall -= ns;

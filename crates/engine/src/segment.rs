@@ -42,6 +42,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    #[inline]
     pub(crate) fn new(start: u64, left: Work, rate: u64) -> Self {
         let end = start + left.duration(rate);
         Segment { start, left, rate, end, begun: start, work: left.work }

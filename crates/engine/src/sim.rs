@@ -605,6 +605,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// `cpu` is busy with pending work and then with `work`, the stalls of which are on its bill already.
+    #[inline]
     pub(crate) fn begin_segment(&mut self, cpu: usize, activity: Activity, work: Work) {
         let c = &mut self.cpus[cpu];
         c.activity = activity;

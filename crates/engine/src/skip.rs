@@ -239,8 +239,7 @@ impl Simulation<'_> {
     fn loops(&self) -> Option<Option<Loops>> {
         let mut counted = Vec::new();
         for task in &self.tasks {
-            let ops = &self.workload.programs[task.program as usize];
-            match task.outermost_loop(ops) {
+            match task.outermost_loop() {
                 _ if task.state == State::Dead || task.waits_for_children => {}
                 None => return None,
                 Some(repetitions) => counted.extend(repetitions),
@@ -271,8 +270,7 @@ impl Simulation<'_> {
             let units = ((loops.least_left as f64 / done - end).min(windows).max(0.0) * done) as u64;
             windows = units as f64 / done;
             for task in &mut self.tasks {
-                let ops = &self.workload.programs[task.program as usize];
-                if let Some(Some((times, _))) = task.outermost_loop(ops) {
+                if let Some(Some((times, _))) = task.outermost_loop() {
                     task.skip_repetitions(units * (times / loops.units));
                 }
             }

@@ -445,8 +445,7 @@ impl Simulation<'_> {
 
     /// The task continues after its innermost loop.
     pub(crate) fn leave_loop(&mut self, task: usize) -> bool {
-        let t = &mut self.tasks[task];
-        t.leave_loop(&self.workload.programs[t.program as usize]);
+        self.tasks[task].leave_loop();
         true
     }
 

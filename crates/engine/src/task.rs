@@ -47,6 +47,8 @@ struct Loop {
 pub(crate) struct Task<'w> {
     /// The current op; None at the end of its program.
     pub(crate) op: Option<&'w Op>,
+    /// Those of its program.
+    ops: &'w [Op],
     pub(crate) program: u32,
     /// First channel of its relative operands.
     pub(crate) base: u32,
@@ -126,10 +128,17 @@ pub(crate) struct SyncState {
 }
 
 impl<'w> Task<'w> {
-    pub(crate) fn new(pid: u32, program: u32, base: u32, process: u32, parent: Option<u32>) -> Self {
+    pub(crate) fn new(
+        pid: u32,
+        (program, ops): (u32, &'w [Op]),
+        base: u32,
+        process: u32,
+        parent: Option<u32>,
+    ) -> Self {
         let weight = NICE_0_WEIGHT;
         Task {
             op: None,
+            ops,
             program,
             base,
             pc: 0,
@@ -187,13 +196,13 @@ impl<'w> Task<'w> {
     /// Follows loops to the op to do now, and stores it in `op`. `goes_on` says if there is
     /// another repetition of a loop that lasts until the workload stops.
     #[inline]
-    pub(crate) fn fetch_op(&mut self, ops: &'w [Op], mut goes_on: impl FnMut() -> bool) -> Option<&'w Op> {
+    pub(crate) fn fetch_op(&mut self, mut goes_on: impl FnMut() -> bool) -> Option<&'w Op> {
         let op = loop {
-            match ops.get(self.pc as usize) {
-                Some(Op::Repeat { times }) => self.enter_loop(ops, *times > 0, *times, false),
+            match self.ops.get(self.pc as usize) {
+                Some(Op::Repeat { times }) => self.enter_loop(*times > 0, *times, false),
                 Some(Op::RepeatUntilStopped { times }) => {
                     let enters = *times > 0 && goes_on();
-                    self.enter_loop(ops, enters, *times, true);
+                    self.enter_loop(enters, *times, true);
                 }
                 Some(Op::End) => {
                     let innermost = &mut self.loops[self.depth as usize - 1];
@@ -213,13 +222,13 @@ impl<'w> Task<'w> {
     }
 
     #[inline]
-    fn enter_loop(&mut self, ops: &[Op], enters: bool, left: u64, until_stopped: bool) {
+    fn enter_loop(&mut self, enters: bool, left: u64, until_stopped: bool) {
         self.pc += 1;
         if enters {
             self.loops[self.depth as usize] = Loop { body: self.pc, left, until_stopped };
             self.depth += 1;
         } else {
-            self.skip_body(ops);
+            self.skip_body();
         }
     }
 
@@ -245,8 +254,8 @@ impl<'w> Task<'w> {
     }
 
     /// Continues after its innermost loop.
-    pub(crate) fn leave_loop(&mut self, ops: &[Op]) {
-        self.skip_body(ops);
+    pub(crate) fn leave_loop(&mut self) {
+        self.skip_body();
         self.depth -= 1;
         self.advance();
         self.pc -= 1;
@@ -254,9 +263,9 @@ impl<'w> Task<'w> {
 
     /// Of the outermost loop that it is in: how often it repeats in all, and how often from now on. None if it is in no
     /// loop, Some(None) if only the workload's stop ends the loop.
-    pub(crate) fn outermost_loop(&self, ops: &[Op]) -> Option<Option<(u64, u64)>> {
+    pub(crate) fn outermost_loop(&self) -> Option<Option<(u64, u64)>> {
         let outermost = self.loops[..self.depth as usize].first()?;
-        match ops[outermost.body as usize - 1] {
+        match self.ops[outermost.body as usize - 1] {
             Op::Repeat { times } | Op::RepeatUntilStopped { times } if times < u64::MAX => {
                 Some(Some((times, outermost.left)))
             }
@@ -269,10 +278,10 @@ impl<'w> Task<'w> {
         self.loops[0].left -= times;
     }
 
-    fn skip_body(&mut self, ops: &[Op]) {
+    fn skip_body(&mut self) {
         let mut open = 1;
         while open > 0 {
-            match ops[self.pc as usize] {
+            match self.ops[self.pc as usize] {
                 Op::Repeat { .. } | Op::RepeatUntilStopped { .. } => open += 1,
                 Op::End => open -= 1,
                 _ => {}
@@ -295,9 +304,9 @@ mod tests {
             .repeat(2, |b| b.op(run(2)).repeat(3, |b| b.op(run(3))).repeat(0, |b| b.op(run(9))))
             .op(run(4))
             .build();
-        let mut t = Task::new(0, 0, 0, 0, None);
+        let mut t = Task::new(0, (0, &ops), 0, 0, None);
         let mut seen = Vec::new();
-        while let Some(Op::Run { ns }) = t.fetch_op(&ops, || false) {
+        while let Some(Op::Run { ns }) = t.fetch_op(|| false) {
             seen.push(*ns);
             t.advance();
         }
@@ -312,13 +321,13 @@ mod tests {
             .until_stopped(|b| b.op(run(8)).repeat(2, |b| b.op(run(9))))
             .op(run(3))
             .build();
-        let mut t = Task::new(0, 0, 0, 0, None);
+        let mut t = Task::new(0, (0, &ops), 0, 0, None);
         let (mut seen, mut asked) = (Vec::new(), 0);
         let mut goes_on = || {
             asked += 1;
             asked <= 2
         };
-        while let Some(Op::Run { ns }) = t.fetch_op(&ops, &mut goes_on) {
+        while let Some(Op::Run { ns }) = t.fetch_op(&mut goes_on) {
             seen.push(*ns);
             t.advance();
         }
