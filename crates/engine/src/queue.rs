@@ -3,7 +3,8 @@
 //!
 //! A CPU has at most one pending event of each kind and moves its events often, so a
 //! tournament tree over the slots is faster than a heap: changing a slot's time is a
-//! walk up the tree, and no stale event is left behind. Ties go to the lower slot, so
+//! walk up the tree, and no stale event is left behind. With four children to a node
+//! the walk takes half as many steps as with two, and a node is half a cache line. Ties go to the lower slot, so
 //! the order of events is a function of their times alone.
 
 /// Low bits of a key that hold the slot: up to 2048 slots, 53 bits of time (104 days in ns).
@@ -13,38 +14,49 @@ pub const NEVER: u64 = u64::MAX >> SLOT_BITS;
 
 /// The next event of every slot, and which of them is next.
 pub struct EventQueue {
-    /// A complete binary tree in one array: node `i` has the earlier key of nodes `2i` and `2i + 1`, the second half are
-    /// the slots' keys, and node 1 is the root.
-    keys: Vec<u64>,
+    /// A complete tree in one array, from the root on. Each of a node's four keys is the earliest of a child's, and those of
+    /// the last level are the slots'.
+    nodes: Vec<[u64; 4]>,
+    /// The node of the first slot.
+    leaves: usize,
+    /// The earliest key.
+    first: u64,
 }
 
 impl EventQueue {
     /// A queue of that many slots, at most 2048, with no event pending.
     pub fn new(slots: usize) -> Self {
         assert!(slots <= 1 << SLOT_BITS, "{slots} slots");
-        EventQueue { keys: vec![u64::MAX; 2 * slots.next_power_of_two()] }
+        let (mut leaves, mut width) = (0, 1);
+        while 4 * width < slots {
+            leaves += width;
+            width *= 4;
+        }
+        EventQueue { nodes: vec![[u64::MAX; 4]; leaves + width], leaves, first: u64::MAX }
     }
 
     /// Sets the time of the slot's next event; [`NEVER`] for none.
     #[inline]
     pub fn set(&mut self, slot: usize, time: u64) {
         debug_assert!(time <= NEVER);
-        let keys = self.keys.as_mut_slice();
-        let mut at = keys.len() / 2 + slot;
         let mut key = time << SLOT_BITS | slot as u64;
-        while at > 1 {
-            keys[at] = key;
-            key = key.min(keys[at ^ 1]);
-            at /= 2;
+        let (mut node, mut child) = (self.leaves + slot / 4, slot % 4);
+        loop {
+            let keys = &mut self.nodes[node];
+            keys[child] = key;
+            key = (keys[0].min(keys[1])).min(keys[2].min(keys[3]));
+            if node == 0 {
+                break;
+            }
+            (node, child) = ((node - 1) / 4, (node - 1) % 4);
         }
-        keys[1] = key;
+        self.first = key;
     }
 
     /// The earliest event: its time ([`NEVER`] if none is pending) and its slot.
     #[inline]
     pub fn next(&self) -> (u64, usize) {
-        let first = self.keys[1];
-        (first >> SLOT_BITS, (first & ((1 << SLOT_BITS) - 1)) as usize)
+        (self.first >> SLOT_BITS, (self.first & ((1 << SLOT_BITS) - 1)) as usize)
     }
 }
 
