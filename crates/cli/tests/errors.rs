@@ -95,6 +95,11 @@ fn tunables_and_costs() {
     for (options, message) in [
         (&["--runs", "-1"][..], "invalid value '-1' for '--runs <N>': allowed are 1 to 1000"),
         (&["--scale", "-1"], "invalid value '-1' for '--scale <X>': scale is -1, allowed are "),
+        (
+            &["--precision", "-1%"],
+            "invalid value '-1%' for '--precision <PERCENT>': allowed are 0.01% to 100%",
+        ),
+        (&["--budget", "-5s"], "invalid value '-5s' for '--budget <TIME>': allowed are 1s to 168h"),
         (&["--ablations"], "--ablations are those of an experiment file, and there is none"),
     ] {
         let ran = coreward(&[&compare[..], options].concat());

@@ -50,11 +50,11 @@ pub(crate) struct Compare {
     pub(crate) case: Vec<String>,
     /// Add runs until the 95 % interval of the first headline metric is at most this many percentage points to either
     /// side, like 2% [default: no]
-    #[arg(long, value_name = "PERCENT", value_parser = crate::effort::precision)]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, value_parser = crate::effort::precision)]
     pub(crate) precision: Option<f64>,
     /// Add runs for this time at most, like 60s, 5m or 1h. The report says how many were made, and which command
     /// repeats them [default: no]
-    #[arg(long, value_name = "TIME", value_parser = crate::effort::budget)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = crate::effort::budget)]
     pub(crate) budget: Option<Duration>,
     /// Also vary all costs of the machine together, within their bounds, and print how far the headline changes hang on
     /// them: an 80 % interval, and the costs that move it most. N is the number of points, 10 to 4096, with a run of each
