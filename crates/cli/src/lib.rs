@@ -1,7 +1,7 @@
 //! The `coreward` command: one module for each subcommand, and what they share.
 //!
 //! Every error is one line, `coreward: …`, and exit status 2 (1 if a requirement is not met). Files are written
-//! completely or not at all ([`mod@output`]).
+//! completely or not at all (`output`).
 
 mod address;
 mod assumed;

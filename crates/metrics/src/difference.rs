@@ -132,7 +132,7 @@ impl Difference {
 
     /// The change, in percent of the baseline's mean, that the next comparison of as many runs shows with the chance
     /// [`POWER`], in a two-sided test of level `alpha`; `None` if these samples are not spread at all, or from 0, or too
-    /// much for any change below [`LARGEST_PCT`].
+    /// much for any change below `LARGEST_PCT`.
     ///
     /// The spread is assumed to grow with the mean, as it does where a change acts on all of a run. Falls, and rises
     /// that leave the spread as it is, are found more often.

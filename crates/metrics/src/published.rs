@@ -31,7 +31,7 @@ pub struct Published {
     /// Value after the change.
     #[serde(default)]
     pub patched: Option<f64>,
-    /// Change in percent as [`stats::delta_pct`] signs it; [`Comparison::new`] works it out from the values if it is not
+    /// Change in percent as [`stats::delta_pct`] signs it; `Comparison::new` works it out from the values if it is not
     /// given.
     #[serde(default)]
     pub delta_pct: Option<f64>,

@@ -20,7 +20,7 @@ const VALUE: usize = 12;
 ///
 /// The headline metrics, those that the experiment is about, come first and with their spread.
 ///
-/// Of the exploratory metrics it has those that differ most clearly, at most [`FEW`], or all.
+/// Of the exploratory metrics it has those that differ most clearly, at most `FEW`, or all.
 pub fn render(comparison: &Comparison, all: bool) -> String {
     let exploratory = exploratory(comparison);
     let shown = if all { exploratory.clone() } else { clearest(comparison, &exploratory) };

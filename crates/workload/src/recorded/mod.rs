@@ -1,7 +1,7 @@
 //! Recorded workloads: what tasks of a real machine did, and what caused it.
 //!
 //! A [`Recorded`] is independent of where and when its tasks ran: it has how much they computed, whom they woke, and
-//! what they waited for. [`file`] has its format, [`form`] the files' forms, [`replay`] the programs that do the same.
+//! what they waited for. [`file`] has its format, `form` the files' forms, `replay` the programs that do the same.
 
 mod births;
 mod figures;

@@ -15,7 +15,7 @@
 //! - `cpus` of a phase last for that phase, those of a task for the phases without any.
 //! - Several files are one workload, as `doc/merge.py` joins them. The grammar of rt-app before 2014 (`exec`,
 //!   `period`, `lock_order`) is read too.
-//! - A file without `duration` whose threads do not end runs for [`ENDLESS_S`] seconds.
+//! - A file without `duration` whose threads do not end runs for `ENDLESS_S` seconds.
 //!
 //! What cannot be simulated (other scheduling classes and task groups beside other threads, priorities of
 //! phases, clamps, devices) is refused by name.
