@@ -4,7 +4,7 @@
 //! A CPU has at most one pending event of each kind and moves its events often, so a
 //! tournament tree over the slots is faster than a heap: changing a slot's time is a
 //! walk up the tree, and no stale event is left behind. With four children to a node
-//! the walk takes half as many steps as with two, and a node is half a cache line. Ties go to the lower slot, so
+//! the walk takes half as many steps as with two. Ties go to the lower slot, so
 //! the order of events is a function of their times alone.
 
 /// Low bits of a key that hold the slot: up to 2048 slots, 53 bits of time (104 days in ns).
