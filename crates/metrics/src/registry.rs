@@ -69,7 +69,7 @@ metrics! {
     event_latency_us_p99: "us", Lower, "99th percentile of the time from the start of an event to its end";
     event_latency_us_p999: "us", Lower, "99.9th percentile of the time from the start of an event to its end";
     event_latency_us_max: "us", Lower, "longest time from the start of an event to its end";
-    reply_latency_us_p50: "us", Lower, "median time from the answerer's look at the clock to the asker's running, schbench's wakeup latency";
+    reply_latency_us_p50: "us", Lower, "median time from when the replying thread reads the clock until the requesting thread runs, schbench's wakeup latency";
     reply_latency_us_p75: "us", Lower, "75th percentile of schbench's wakeup latency";
     reply_latency_us_p90: "us", Lower, "90th percentile of schbench's wakeup latency";
     reply_latency_us_p95: "us", Lower, "95th percentile of schbench's wakeup latency";
@@ -101,7 +101,7 @@ metrics! {
     idle_while_waiting_s: "s", Lower, "CPU time spent idle while a task that was allowed there waited to run (work conservation violated)";
     newidle_time_s: "s", Lower, "CPU time spent in newidle balancing";
     newidle_pct: "%", Lower, "newidle_time_s, of busy_s";
-    newidle_futex_pct: "%", Lower, "the part of newidle_pct after which a task waited for a futex";
+    newidle_futex_pct: "%", Lower, "the part of newidle_pct that was spent after a task of the CPU had blocked on a futex";
     newidle_nanosleep_pct: "%", Lower, "the part of newidle_pct after which a task slept on a timer";
     newidle_calls: "", Neutral, "newidle balancing attempts";
     balance_time_s: "s", Lower, "CPU time spent in periodic and nohz-idle balancing";

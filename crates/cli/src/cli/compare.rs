@@ -56,7 +56,7 @@ pub(crate) struct Compare {
     /// repeats them [default: no]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = crate::effort::budget)]
     pub(crate) budget: Option<Duration>,
-    /// Also vary all costs of the machine together, within their bounds, and print how far the headline changes hang on
+    /// Also vary all costs of the machine together, within their bounds, and print how far the headline changes depend on
     /// them: an 80 % interval, and the costs that move it most. N is the number of points, 10 to 4096, with a run of each
     /// side [default: no; without a number, 64]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,

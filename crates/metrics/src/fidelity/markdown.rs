@@ -117,8 +117,9 @@ fn reliability(classes: &[Reliability]) -> String {
 ## What a simulated change is worth
 
 What was published where changes of about the same size were simulated, in percent, + in the direction of the simulated \
-change; means and medians of runs only. *Of others* are the figures that lie between the tenths of the other families, give \
-or take their own spread: a change of a new kind is as likely to. Four of five would be as good as the tenths promise.
+change; means and medians of runs only. *Of others* is how many figures lie between the tenths that the other \
+families alone give, give or take their own spread, which is what to expect of a change of a new kind; four of five would \
+be as good as the tenths promise.
 
 {}",
         table(1, &header.map(String::from), &classes.iter().map(row).collect::<Vec<_>>())
