@@ -1,13 +1,12 @@
 //! What several CPUs do to each other at the same time: accesses to one line, and work on one core.
 
 use std::io;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::sample::Sample;
-use crate::thread::pin;
+use crate::thread::{Gate, pin};
 
 /// How long CPUs access a line at a time.
 const WINDOW: Duration = Duration::from_millis(8);
@@ -88,10 +87,10 @@ fn windows(
 
 /// How long an access takes on each CPU, in ns.
 fn window(cpus: &[usize], access: impl Fn(usize, &mut u64) + Sync) -> io::Result<Vec<f64>> {
-    let (start, stop) = (Barrier::new(cpus.len() + 1), AtomicBool::new(false));
+    let (start, stop) = (Gate::closed(), AtomicBool::new(false));
     let repeat = |index: usize, cpu: usize| {
         let pinned = pin(&[cpu]);
-        start.wait();
+        start.pass();
         let (begin, mut accesses, mut state) = (Instant::now(), 0, index as u64);
         while !stop.load(Ordering::Relaxed) {
             (0..BLOCK).for_each(|_| access(index, &mut state));
@@ -101,15 +100,16 @@ fn window(cpus: &[usize], access: impl Fn(usize, &mut u64) + Sync) -> io::Result
         pinned.map(|()| begin.elapsed().as_nanos() as f64 / accesses.max(1) as f64)
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = cpus
-            .iter()
-            .enumerate()
-            .map(|(index, cpu)| {
-                let repeat = &repeat;
-                scope.spawn(move || repeat(index, *cpu))
-            })
-            .collect();
-        start.wait();
+        let repeat = &repeat;
+        let begin = |(index, cpu): (usize, &usize)| {
+            let cpu = *cpu;
+            thread::Builder::new().spawn_scoped(scope, move || repeat(index, cpu))
+        };
+        let threads = start.open_for(cpus.iter().enumerate().map(begin).collect());
+        if threads.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        let threads = threads?;
         thread::sleep(WINDOW);
         stop.store(true, Ordering::Relaxed);
         threads.into_iter().map(|thread| thread.join().expect("an access does not panic")).collect()

@@ -12,7 +12,11 @@ use crate::sample::Sample;
 pub(crate) const IDLE_US: [u64; 9] = [20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 
 /// An idle time belongs to the next state if waking takes that much longer than in the state before.
+/// assumption: twice what exits vary by (docs/results/validation-zen-4.md), and less than what the states of a table differ by.
 const DEEPER: f64 = 1.5;
+/// The least that it takes longer, in ns, and the longest exit from a state that polls.
+/// assumption: a line's way to another CPU takes a fifth of that, an interrupt to one that halts more.
+const POLLING_NS: f64 = 500.0;
 
 /// The idle states of a CPU, each with how often it was entered. Empty without cpuidle.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +62,7 @@ pub(crate) fn states(exits: &[Exit], machine: &Machine) -> Vec<IdleState> {
     let mut before = None;
     for (us, Exit { exit, entered }) in IDLE_US.iter().zip(exits) {
         let last = states.last().map(|state| state.exit_ns as f64);
-        if last.is_some_and(|last| exit.ns < DEEPER * last + 500.0) {
+        if last.is_some_and(|last| exit.ns < DEEPER * last + POLLING_NS) {
             continue;
         }
         let first = states.is_empty();
@@ -66,7 +70,7 @@ pub(crate) fn states(exits: &[Exit], machine: &Machine) -> Vec<IdleState> {
             name: entered.as_ref().map_or(format!("after-{us}us"), |entered| format!("{entered}-after-{us}us")),
             exit_ns: exit.ns.round() as u64,
             residency_ns: if first { 0 } else { us * 1000 },
-            polling: first && polling && exit.ns < 500.0,
+            polling: first && polling && exit.ns < POLLING_NS,
             promoted: before == Some(entered),
             source: format!(
                 "measured: wakeup latency of a CPU idle for {us} us beyond that of a busy one, middle half within {:.0} ns",

@@ -88,8 +88,9 @@ pub struct Calibration {
     pub open: Vec<Open>,
     /// What the idle states are told from.
     exits: Vec<Exit>,
-    /// So many costs were judged by how busy the machine was.
+    /// So many costs, and exits, were judged by how busy the machine was.
     judged: usize,
+    judged_exits: usize,
 }
 
 /// Why nothing could be measured.

@@ -32,6 +32,7 @@ const LINE_BYTES: usize = 64;
 const MOST_STREAMS: f64 = 100.0;
 
 /// What is measured while others have a larger share of the CPUs than this is not used.
+/// assumption: with less, the middle half of the batches is still without them.
 const BUSY: f64 = 0.25;
 
 /// A line takes this many times as long only if the host of a virtual machine has moved its CPUs. Measured: 27 or 33 ns on
@@ -76,7 +77,8 @@ impl Calibration {
         let last = self.costs.split_off(self.judged);
         let busy = (others > BUSY)
             .then(|| format!("other programs had {:.0} % of the CPUs meanwhile", others * 100.0));
-        if !self.exits.is_empty() && self.idle_doubt.is_none() {
+        let exits = self.exits.len() > std::mem::replace(&mut self.judged_exits, self.exits.len());
+        if exits && self.idle_doubt.is_none() {
             self.idle_doubt = busy.clone();
         }
         let doubted = |cost: Measured| Measured { doubt: cost.doubt.or_else(|| busy.clone()), ..cost };
@@ -284,13 +286,10 @@ impl Calibration {
             memory::hits(llc as usize),
             "loads in random order from four times the L2, the fastest of five walks",
         );
-        let beyond = (2 * caches.llc_bytes).min(WALK_BYTES);
-        if beyond > caches.llc_bytes {
-            self.cost(
-                "dram_line_ns",
-                memory::load(beyond as usize),
-                "loads in random order from twice the LLC",
-            );
+        let beyond = 2 * caches.llc_bytes;
+        if beyond <= WALK_BYTES {
+            let load = memory::load(beyond as usize);
+            self.cost("dram_line_ns", load, "loads in random order from twice the LLC");
         }
         Ok(within_llc)
     }
@@ -401,7 +400,8 @@ impl Calibration {
 }
 
 /// How many lines a copy from another CPU has in flight, in percent, if its lines take `data` more than a CPU's own
-/// and would take `alone` one after the other. It spreads as the part of `alone` that the copy takes does.
+/// and would take `alone` one after the other. It spreads as the part of `alone` that the copy takes does: by its own inverse, a
+/// copy that takes next to nothing would be known too badly to be used (docs/results/validation-zen-4.md).
 pub(crate) fn streams(data: Sample, alone: Sample) -> Sample {
     let pct = 100.0 * alone.ns / data.ns.max(alone.ns / MOST_STREAMS);
     Sample { ns: pct, spread_ns: pct * data.spread_ns / alone.ns }

@@ -1,6 +1,6 @@
 //! What stays an assumption, and why.
 
-use coreward_machine::{Costs, Machine};
+use coreward_machine::Costs;
 
 use crate::Calibration;
 
@@ -14,23 +14,28 @@ pub struct Open {
 }
 
 /// The costs that a calibration does not have.
-pub(crate) fn open(found: &Calibration, machine: &Machine) -> Vec<Open> {
-    let missing = Costs::FIELDS.iter().filter(|field| found.costs.iter().all(|cost| cost.name != field.name));
-    missing.map(|field| Open { name: field.name, why: why(field.name, machine.nr_cpus()) }).collect()
+pub(crate) fn open(found: &Calibration) -> Vec<Open> {
+    let measured = |name: &str| found.costs.iter().any(|cost| cost.name == name);
+    let pair = measured("transfer_llc_ns");
+    let missing = Costs::FIELDS.iter().filter(|field| !measured(field.name));
+    missing.map(|field| Open { name: field.name, why: why(field.name, pair) }).collect()
 }
 
-fn why(name: &str, cpus: usize) -> &'static str {
+const NO_PAIR: &str = "no two cores that may be used share a last-level cache";
+
+/// Why a cost was not measured; `pair`: two cores that share a last-level cache could be used.
+fn why(name: &str, pair: bool) -> &'static str {
     match name {
         "transfer_smt_ns" | "smt_pct" => "no two CPUs that may be used are siblings of a core",
-        "transfer_llc_ns" => "no two cores that may be used share a last-level cache",
+        "transfer_llc_ns" => NO_PAIR,
         "transfer_package_ns" => "no two last-level caches of a node have CPUs that may be used",
-        "transfer_remote_ns" | "dram_remote_line_ns" => "no two nodes have CPUs that may be used",
+        "transfer_remote_ns" => "no two nodes have CPUs that may be used",
         "dram_line_ns" => "twice the last-level cache is more memory than is taken for this",
         "stream_pct" | "lookahead_ns" | "socket_remote_pct" | "message_lines" | "ipi_send_ns"
-        | "ipi_deliver_ns" | "ipi_handle_ns"
-            if cpus < 2 =>
+        | "ipi_deliver_ns" | "ipi_handle_ns" | "idle_return_ns"
+            if !pair =>
         {
-            "there is one CPU"
+            NO_PAIR
         }
         "mlp_pct" => "it depends on what the software's loads wait for",
         "ipi_handle_ns" | "ipi_deliver_ns" => "the kernel has no membarrier(2)",
@@ -49,18 +54,25 @@ fn why(name: &str, cpus: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Measured, sample::Sample};
 
     #[test]
     fn every_cost_is_measured_or_has_a_reason() {
-        let machine = Machine::load("2c").unwrap();
-        let open = open(&Calibration::default(), &machine);
+        let open = open(&Calibration::default());
         assert_eq!(open.len(), Costs::FIELDS.len());
         let why = |name: &str| open.iter().find(|open| open.name == name).unwrap().why;
         assert!(why("jitter_pct").contains("software"));
-        assert_ne!(why("stream_pct"), why_of_one("stream_pct"));
+        assert_eq!(why("stream_pct"), NO_PAIR);
+        assert!(why("dram_remote_line_ns").contains("no measurement"));
     }
 
-    fn why_of_one(name: &str) -> &'static str {
-        why(name, 1)
+    #[test]
+    fn what_takes_two_cpus_is_missing_for_another_reason_where_there_are_two() {
+        let sample = Sample { ns: 50.0, spread_ns: 1.0 };
+        let transfer = Measured { name: "transfer_llc_ns", sample, how: "", doubt: None };
+        let found = Calibration { costs: vec![transfer], ..Calibration::default() };
+        let why = |name: &str| open(&found).into_iter().find(|open| open.name == name).unwrap().why;
+        assert_ne!(why("stream_pct"), NO_PAIR);
+        assert!(why("ipi_handle_ns").contains("membarrier"));
     }
 }

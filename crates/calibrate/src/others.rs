@@ -19,9 +19,14 @@ impl Others {
 
     /// Their share of the time of so many CPUs since then, 0 to 1.
     pub(crate) fn share(&self, nr_cpus: usize) -> f64 {
-        let others = (busy_s() - self.busy_s) - (own_s() - self.own_s);
-        (others / self.start.elapsed().as_secs_f64() / nr_cpus as f64).clamp(0.0, 1.0)
+        let (busy_s, own_s) = (busy_s() - self.busy_s, own_s() - self.own_s);
+        share(busy_s, own_s, self.start.elapsed().as_secs_f64() * nr_cpus as f64)
     }
+}
+
+/// The share of `all_s` of the CPUs' time that they were busy and not for this process.
+fn share(busy_s: f64, own_s: f64, all_s: f64) -> f64 {
+    ((busy_s - own_s) / all_s).clamp(0.0, 1.0)
 }
 
 /// Time that all CPUs together were not idle, or belonged to another guest, since the machine started, in s.
@@ -62,11 +67,12 @@ mod tests {
 
     #[test]
     fn own_work_is_not_that_of_others() {
-        let (others, start) = (Others::since_now(), Instant::now());
-        while start.elapsed().as_millis() < 200 {
-            std::hint::black_box(own_s());
-        }
-        assert!(own_s() - others.own_s > 0.0);
-        assert!((0.0..=1.0).contains(&others.share(1)));
+        // of 10 s of both CPUs 6 were busy, and 2 of these for this process
+        assert_eq!(share(6.0, 2.0, 20.0), 0.2);
+        // ticks are coarser than rusage
+        assert_eq!(share(1.99, 2.0, 20.0), 0.0);
+        let start = (Instant::now(), own_s());
+        while start.0.elapsed().as_millis() < 50 {}
+        assert!(own_s() > start.1);
     }
 }

@@ -29,7 +29,7 @@ impl Calibration {
             found.idle_doubt = passes.iter().find_map(|pass| pass.idle_doubt.clone());
         }
         found.idle_states = cpuidle::states(&found.exits, machine);
-        found.open = open::open(&found, machine);
+        found.open = open::open(&found);
         found
     }
 }
@@ -63,7 +63,7 @@ fn middle_exits(passes: &[Calibration]) -> Vec<Exit> {
     let exits = |i: usize| passes.iter().filter_map(move |pass| pass.exits.get(i));
     let exit = |i: usize| Exit {
         exit: across(exits(i).map(|exit| exit.exit)),
-        entered: median(exits(i).filter_map(|exit| exit.entered.clone()).collect()),
+        entered: most_frequent(exits(i).filter_map(|exit| exit.entered.clone()).collect()),
     };
     (0..most).map(exit).collect()
 }
@@ -76,13 +76,13 @@ fn across(samples: impl Iterator<Item = Sample>) -> Sample {
     Sample { ns: passes.ns, spread_ns: passes.spread_ns.max(batches.ns) }
 }
 
-fn median<T: Ord>(mut values: Vec<T>) -> Option<T> {
-    values.sort_unstable();
-    let middle = values.len() / 2;
-    values.into_iter().nth(middle)
+/// The most frequent of some names, of several the first by the alphabet.
+fn most_frequent(mut names: Vec<String>) -> Option<String> {
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    names.chunk_by(|a, b| a == b).max_by_key(|same| same.len()).map(|same| same[0].clone())
 }
 
-/// What the passes have of each thing in the first of them that has it.
+/// What the passes have of each thing that the first of them has. All measure the same things.
 fn alike<'a, T: 'a>(
     passes: &'a [Calibration],
     all: impl Fn(&'a Calibration) -> &'a Vec<T> + Copy + 'a,

@@ -1,11 +1,10 @@
 //! Threads and processes: making them, their first steps, their end.
 
 use std::io;
-use std::sync::Barrier;
 use std::thread;
 
 use crate::sample::Sample;
-use crate::thread::{process_cpu_ns, thread_cpu_ns};
+use crate::thread::{Gate, process_cpu_ns, thread_cpu_ns};
 
 const BATCHES: usize = 50;
 /// Processes of a batch.
@@ -30,21 +29,20 @@ const STACK_BYTES: usize = 8 << 20;
 pub(crate) fn threads() -> io::Result<Thread> {
     let (mut create, mut start, mut exit) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..BATCHES {
-        let all_there = Barrier::new(THREADS + 1);
+        let all_there = Gate::closed();
         let (all, own) = (process_cpu_ns(), thread_cpu_ns());
         let of_children: f64 = thread::scope(|scope| {
-            let mut children = Vec::new();
-            for _ in 0..THREADS {
+            let child = |_| {
                 let before = thread_cpu_ns();
                 let child = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || {
                     let started = thread_cpu_ns();
-                    all_there.wait();
+                    all_there.pass();
                     (started, thread_cpu_ns())
-                })?;
+                });
                 create.push(thread_cpu_ns() - before);
-                children.push(child);
-            }
-            all_there.wait();
+                child
+            };
+            let children = all_there.open_for((0..THREADS).map(child).collect())?;
             let times =
                 children.into_iter().map(|child| child.join().expect("it does nothing that could panic"));
             let (started, ended): (Vec<_>, Vec<_>) = times.unzip();

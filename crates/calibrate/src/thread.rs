@@ -1,6 +1,8 @@
 //! Threads as the measurements need them: pinned, of a scheduling class, timed.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -57,6 +59,40 @@ pub(crate) fn set_class(class: Class) -> io::Result<()> {
     match unsafe { libc::sched_setscheduler(0, class as i32, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Threads wait here until all are there.
+pub(crate) struct Gate {
+    waiting: Mutex<usize>,
+    changed: Condvar,
+    open: AtomicBool,
+}
+
+impl Gate {
+    pub(crate) fn closed() -> Gate {
+        Gate { waiting: Mutex::new(0), changed: Condvar::new(), open: AtomicBool::new(false) }
+    }
+
+    /// Waits until it is opened.
+    pub(crate) fn pass(&self) {
+        let mut waiting = self.waiting.lock().expect("nothing panics with it");
+        *waiting += 1;
+        self.changed.notify_all();
+        let closed = |_: &mut usize| !self.open.load(Ordering::Relaxed);
+        drop(self.changed.wait_while(waiting, closed));
+    }
+
+    /// Opens it when all of the threads that were started for it wait. If one of them could not be started, it opens at
+    /// once, so that the others end.
+    pub(crate) fn open_for<T>(&self, started: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+        let waiting = self.waiting.lock().expect("nothing panics with it");
+        let expected = started.as_ref().map_or(0, Vec::len);
+        let waiting = self.changed.wait_while(waiting, |waiting| *waiting < expected);
+        self.open.store(true, Ordering::Relaxed);
+        drop(waiting);
+        self.changed.notify_all();
+        started
     }
 }
 

@@ -188,7 +188,11 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
         if !args.case.is_empty() {
             experiment.only(&args.case)?;
         }
-        Prepared::new(experiment, &overrides, args.ablations)
+        let prepared = Prepared::new(experiment, &overrides, args.ablations)?;
+        if args.ablations && !prepared.has_ablations() {
+            bail!("--ablations: {} has none of the cases that are run", prepared.experiment.origin[0]);
+        }
+        Ok(prepared)
     };
     if let Some(machine) = &args.machine {
         if args.with.is_empty() {

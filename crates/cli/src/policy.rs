@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use coreward_machine::Costs;
-use coreward_policy::{Changes, Code, PolicySettings, Profile};
+use coreward_policy::{Assignment, Changes, Code, PolicySettings, Profile};
 
 /// A policy and the costs of the machine that are changed with it.
 #[derive(Clone, Debug)]
@@ -65,6 +65,20 @@ impl Policy {
         Costs::default().set(name, value)?;
         self.costs.retain(|(other, _)| other != name);
         self.costs.push((name.into(), value));
+        Ok(())
+    }
+
+    /// Sets the costs that `--cost` names.
+    ///
+    /// # Errors
+    /// One is there twice, or there is none of that name, or its value is out of range.
+    pub(crate) fn set_costs(&mut self, costs: &[Assignment]) -> anyhow::Result<()> {
+        for (i, cost) in costs.iter().enumerate() {
+            if costs[..i].iter().any(|other| other.name == cost.name) {
+                anyhow::bail!("--cost: {} is there twice", cost.name);
+            }
+            self.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
+        }
         Ok(())
     }
 

@@ -165,14 +165,20 @@ impl Prepared {
                 if policy.costs.iter().any(|(name, _)| *name == cost.name) {
                     bail!("--cost: {} is what `{what}` sets; --cost would set it on all sides", cost.name);
                 }
-                policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
             }
+            policy.set_costs(overrides.costs)?;
             let mut host = Host::new(machine.clone(), policy)
                 .with_context(|| format!("{}: {what}", experiment.origin[0]))?;
             host.task_group_depth = overrides.task_group_depth.unwrap_or(depth);
             host.time_limit_s = experiment.time_limit_s;
             host.skip_steady_pct = overrides.skip_steady.or(experiment.skip_steady_pct);
             host.events.clone_from(&experiment.events);
+            if host.skip_steady_pct.is_some() && !host.events.is_empty() {
+                bail!(
+                    "{}: events: each has its time, which skip_steady (--skip-steady) may skip; allowed is one of them",
+                    experiment.origin[0]
+                );
+            }
             Ok(host)
         };
         let depth = experiment.task_group_depth;
@@ -202,6 +208,11 @@ impl Prepared {
             ablated,
             quiet: overrides.quiet,
         })
+    }
+
+    /// Is anything to be run under an ablation?
+    pub(crate) fn has_ablations(&self) -> bool {
+        !self.ablated.is_empty() && self.cases.iter().any(|case| case.ablated)
     }
 
     /// The files and directories that the machine and the workloads were read from.

@@ -37,6 +37,7 @@ pub(crate) fn write(out: impl Write, version: Version, host: &Host, outcome: &Ou
 
 fn cpu<'a>(stat: &CpuSchedstat, domains: impl Iterator<Item = &'a Domain>, nr_cpus: usize) -> SchedstatCpu {
     SchedstatCpu {
+        yld_count: stat.yld_count,
         sched_count: stat.sched_count,
         sched_goidle: stat.sched_goidle,
         ttwu_count: stat.ttwu_count,
@@ -45,7 +46,6 @@ fn cpu<'a>(stat: &CpuSchedstat, domains: impl Iterator<Item = &'a Domain>, nr_cp
         run_delay: stat.run_delay,
         pcount: stat.pcount,
         domains: domains.zip(&stat.domains).map(|(d, counters)| domain(d, counters, nr_cpus)).collect(),
-        ..SchedstatCpu::default()
     }
 }
 
@@ -56,6 +56,8 @@ fn domain(domain: &Domain, stat: &DomainSchedstat, nr_cpus: usize) -> SchedstatD
         busy: balance(stat, 0),
         idle: balance(stat, 1),
         newly_idle: balance(stat, 2),
+        alb_count: stat.alb_count,
+        alb_failed: stat.alb_failed,
         alb_pushed: stat.alb_pushed,
         ttwu_wake_remote: stat.ttwu_wake_remote,
         ttwu_move_affine: stat.ttwu_move_affine,

@@ -241,9 +241,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
         policy.set_directory(directory).map_err(named("--policy"))?;
     }
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
-    for cost in &args.cost {
-        policy.cost(&cost.name, cost.value).map_err(named("--cost"))?;
-    }
+    policy.set_costs(&args.cost)?;
     if let Some(level) = args.relax_domain_level {
         policy.changes.set_tunable(Tunable::relax_domain_level, level.into());
     }

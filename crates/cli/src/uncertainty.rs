@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use coreward_machine::{CostField, Costs, Machine};
 use coreward_metrics::stats::delta_pct;
 use coreward_metrics::{Comparison, Metric, Metrics, Uncertainty};
@@ -68,6 +68,9 @@ pub(crate) fn add(
     pool: &ThreadPool,
 ) -> Result<()> {
     let space = Space::new(&prepared.machine, &prepared.hosts);
+    if space.bounds.is_empty() {
+        bail!("--intervals: no cost of {} has bounds between which it may lie", prepared.machine.name);
+    }
     let costs: Vec<Costs> = (0..points).map(|point| space.costs(point)).collect();
     let hosts: Vec<Vec<Host>> = costs.iter().map(|costs| prepared.hosts_with(costs)).collect();
     let of_costs: Vec<(&str, Vec<f64>)> = space

@@ -79,6 +79,7 @@ fn profiles_and_features() {
 
 #[test]
 fn tunables_and_costs() {
+    refused_option(&["--cost", "tick_ns=1", "--cost", "tick_ns=2"], "--cost: tick_ns is there twice");
     refused_option(&["--set", "nr_migrate=0"], "--set: nr_migrate is 0, allowed are 1 to 128 (tasks)");
     refused_option(
         &["--set", "slice_ns=6"],
@@ -344,6 +345,30 @@ fn experiment_files() {
         &["compare", &text, &text, "--html", &path("o.html")],
         "--html takes one experiment, given are 2",
     );
+    refused(
+        &["compare", &text, "--ablations"],
+        &format!("--ablations: {text} has none of the cases that are run"),
+    );
+    let events = path("events.toml");
+    fs::write(&events, format!("events = [\"1s offline 1\"]\nskip_steady = 5\n{EXPERIMENT}")).unwrap();
+    let both =
+        "events: each has its time, which skip_steady (--skip-steady) may skip; allowed is one of them";
+    refused(&["compare", &events], &format!("{events}: {both}"));
+    // a machine whose costs are known exactly has none that could vary
+    let shown = coreward(&["topology", "2c", "--toml"]).stdout;
+    let (shape, costs) = shown.split_once("[costs]\n").unwrap();
+    let (costs, _) = costs.split_once("\n[[idle]]").unwrap();
+    let exact = |line: &str| match line.split_once(" = ") {
+        Some((name, value)) if value.parse::<u64>().is_ok() => {
+            format!("{name} = {{ value = {value}, low = {value}, high = {value} }}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    let machine = path("exact.toml");
+    fs::write(&machine, format!("{shape}[costs]\n{}", costs.lines().map(exact).collect::<String>())).unwrap();
+    let sides = ["compare", RUN[1], "--machine", &machine, "--with", "seed=5", "--runs", "2", "--quiet"];
+    let none = "--intervals: no cost of 2c has bounds between which it may lie";
+    refused(&[&sides[..], &["--intervals=10"]].concat(), none);
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn every_form_of_the_report_has_the_same_verdict() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let script = format!("echo Time: {}", 2.0 * simulated_s());
-    let saved = validate(&script, &["--save-real", &path("real.json")]);
+    let saved = validate_here(&script, &["--profile", "linux-6.18", "--save-real", &path("real.json")]);
     assert_eq!((saved.status, saved.stdout.as_str()), (0, ""), "{}", saved.stderr);
 
     let again = |options: &[&str]| {
@@ -238,7 +238,7 @@ fn rounds_are_spread_and_a_damaged_file_is_refused() {
     let name = file.to_str().unwrap();
     // each run takes longer than the one before
     let script = format!("n=$(cat {name}.n || echo 1); echo $((n + 1)) > {name}.n; echo Time: $n");
-    let saved = validate(&script, &["--save-real", name]);
+    let saved = validate_here(&script, &["--profile", "linux-6.18", "--save-real", name]);
     assert_eq!(saved.status, 0, "{}", saved.stderr);
     let mut json: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(json["benchmarks"][0]["spread_pct"], serde_json::json!({}), "one round has no spread");
@@ -275,8 +275,17 @@ fn rounds_are_spread_and_a_damaged_file_is_refused() {
     json["benchmarks"][0]["transfers"] = serde_json::json!([]);
     fs::write(&file, json.to_string()).unwrap();
     let ran = coreward(&["validate", "--real", name, "--real", name]);
-    let twice = format!("coreward: --real: {name}: a file before it has the benchmark `{WORKLOAD}`, too\n");
+    let twice = format!("coreward: --real: the benchmark `{WORKLOAD}` is there twice\n");
     assert_eq!((ran.status, ran.stderr), (2, twice));
+    let other = dir.path().join("other.json");
+    json["vcpu_pack"] = 7.into();
+    fs::write(&other, json.to_string()).unwrap();
+    let ran = coreward(&["validate", "--real", name, "--real", other.to_str().unwrap()]);
+    assert!(ran.stderr.contains("other.json: it is of another kernel, profile, "), "{}", ran.stderr);
+    // what --json writes can be read again, and means the same
+    let args = ["validate", "--machine", "2c", "--real", other.to_str().unwrap(), "--json"];
+    let again: Value = serde_json::from_str(&coreward(&args).stdout).unwrap();
+    assert_eq!(again["vcpu_pack"], 7);
 }
 
 /// The host of a virtual machine moves its CPUs, and with them what a line takes from one to another.
@@ -285,7 +294,7 @@ fn simulated_rounds_have_the_transfers_that_were_measured_around_the_real_ones()
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("real.json");
     let name = file.to_str().unwrap();
-    let saved = validate("echo Time: 0.01", &["--save-real", name]);
+    let saved = validate_here("echo Time: 0.01", &["--profile", "linux-6.18", "--save-real", name]);
     assert_eq!(saved.status, 0, "{}", saved.stderr);
     let mut json: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     let measured = json["benchmarks"][0]["transfers"].as_array().unwrap().clone();

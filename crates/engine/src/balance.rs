@@ -1,6 +1,7 @@
 //! Moving tasks: newidle balance, periodic balance, and the balance that one idle
 //! CPU does for all. The policy decides; tasks and queues are moved here.
 
+use crate::affinity::contains;
 use crate::fair::Enqueue;
 use crate::sim::Simulation;
 use crate::task::{State, Task, WaitsIn};
@@ -80,7 +81,7 @@ impl Simulation<'_> {
         let mut next = u64::MAX;
         let mut has_blocked = false;
         for cpu in 0..self.cpus.len() {
-            let idle = cpu == by || self.nohz_idle.bits[cpu / 64] >> (cpu % 64) & 1 == 1;
+            let idle = cpu == by || contains(&self.nohz_idle, cpu);
             if !idle {
                 continue;
             }
@@ -133,10 +134,12 @@ impl Simulation<'_> {
                 }
                 LbStep::Detach => lb.moved += self.detach_tasks(&mut lb.env, by),
                 LbStep::Push => {
-                    if self.active_load_balance(lb.env.src_cpu as usize, cpu, by, for_llc) {
-                        self.schedstat[cpu].domains[level].alb_pushed += 1;
-                        self.counters.llc_pulled_tasks += u64::from(for_llc);
-                    }
+                    let pushed = self.active_load_balance(lb.env.src_cpu as usize, cpu, by, for_llc);
+                    let stat = &mut self.schedstat[cpu].domains[level];
+                    stat.alb_count += 1;
+                    stat.alb_pushed += u64::from(pushed);
+                    stat.alb_failed += u64::from(!pushed);
+                    self.counters.llc_pulled_tasks += u64::from(pushed && for_llc);
                 }
                 LbStep::End => {
                     let moved = u64::from(lb.moved);

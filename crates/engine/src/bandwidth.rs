@@ -128,7 +128,7 @@ impl Bandwidth {
             return false;
         };
         self.periods += 1;
-        self.runtime = (self.runtime + quota).min(quota);
+        self.runtime = quota;
         self.refilled_at = self.refill_at;
         self.refill_at += self.period_ns;
         let throttled = !self.throttled_cpus.is_empty();

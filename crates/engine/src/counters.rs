@@ -440,7 +440,7 @@ impl Counters {
         let e = &self.events;
         let n = e.histogram.count() as f64;
         let Some(min_ns) = e.min_ns else { return Vec::new() };
-        let mut values = vec![
+        vec![
             (Metric::events, n),
             (Metric::events_per_s, n / runtime),
             (Metric::event_latency_us_min, min_ns as f64 / 1e3),
@@ -451,18 +451,21 @@ impl Counters {
             (Metric::event_latency_us_p99, e.us(99.0)),
             (Metric::event_latency_us_p999, e.us(99.9)),
             (Metric::event_latency_us_max, e.max_ns as f64 / 1e3),
-        ];
-        // of whole seconds only
+        ]
+    }
+
+    /// Percentiles of the events of a second, of the whole seconds of a measured part that takes `runtime` s.
+    pub(crate) fn event_rate_percentiles(&self, runtime: f64) -> Vec<(Metric, f64)> {
         let mut seconds = self.events_by_second.clone();
         seconds.resize(runtime as usize, 0);
         seconds.sort_unstable();
         let percentiles =
             [(Metric::events_per_s_p20, 20), (Metric::events_per_s_p50, 50), (Metric::events_per_s_p90, 90)];
-        for (metric, percent) in percentiles {
+        let of_all = |(metric, percent): (Metric, usize)| {
             let rank = (seconds.len() * percent).div_ceil(100).max(1);
-            values.extend(seconds.get(rank - 1).map(|events| (metric, *events as f64)));
-        }
-        values
+            seconds.get(rank - 1).map(|events| (metric, *events as f64))
+        };
+        percentiles.into_iter().filter_map(of_all).collect()
     }
 
     fn reply_metrics(&self) -> Vec<(Metric, f64)> {

@@ -49,6 +49,7 @@ const PERIOD_NS: u64 = 100_000_000;
 /// The shortest quota and period, and the longest period, in ns (min_cfs_quota_period, max_cfs_quota_period).
 const MIN_PERIOD_NS: u64 = 1_000_000;
 const MAX_PERIOD_NS: u64 = 1_000_000_000;
+/// The largest `cpu.weight` (CGROUP_WEIGHT_MAX).
 const MAX_WEIGHT: u32 = 10_000;
 
 impl Change {

@@ -101,6 +101,7 @@ impl Simulation<'_> {
 
     /// `sched_yield`.
     pub(crate) fn yield_task(&mut self, cpu: usize) {
+        self.schedstat[cpu].yld_count += 1;
         self.update_curr(cpu, cpu);
         self.cpus[cpu].fair.rq.yield_task_fair(&self.sys);
     }

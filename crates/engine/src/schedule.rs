@@ -185,8 +185,6 @@ impl Simulation<'_> {
                     self.counters.threads.entry(next).or_default().wakeups.record(at - woken);
                 }
             }
-        } else {
-            self.schedstat[cpu].sched_goidle += 1;
         }
         let pid = |t: Option<u32>| t.map_or(0, |t| self.tasks[t as usize].policy.pid);
         let (prev, next) = (pid(prev), pid(next));
@@ -212,6 +210,7 @@ impl Simulation<'_> {
     fn go_idle(&mut self, cpu: usize, prev: Option<u32>) {
         if let Some(prev) = prev {
             self.put_prev_task(cpu, prev);
+            self.schedstat[cpu].sched_goidle += 1;
             self.count_switch(cpu, Some(prev), None);
             self.mmgrab_lazy_tlb(cpu, prev);
             self.switch_to(cpu, Some(prev));

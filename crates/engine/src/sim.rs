@@ -508,7 +508,12 @@ impl<'a> Simulation<'a> {
         }
         let (reasons, latency) = (counters.reasons.clone(), counters.latency.clone());
         let by_thread = counters.threads.clone();
-        if let Some(stddev) = self.events_per_task_stddev() {
+        // of intervals there are none, which need not begin with a second
+        for (metric, events) in counters.event_rate_percentiles(runtime as f64 / 1e9) {
+            metrics.set(metric, events);
+        }
+        // what tasks would have done in a part that was skipped is not known of each
+        if let Some(stddev) = self.events_per_task_stddev().filter(|_| !skipped) {
             metrics.set(Metric::events_per_task_stddev, stddev);
         }
         let mut names = TaskNames::new(self.workload);
@@ -537,7 +542,7 @@ impl<'a> Simulation<'a> {
 
     /// The CPUs that tasks may use.
     fn allowed(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.cpus.len()).filter(|cpu| self.masks[0].bits[cpu / 64] >> (cpu % 64) & 1 == 1)
+        (0..self.cpus.len()).filter(|cpu| contains(&self.masks[0], *cpu))
     }
 
     /// Brings what the CPUs' time was spent on, and the task-clocks, to now.

@@ -170,7 +170,8 @@ impl Simulation<'_> {
     /// Skips the steady middle of the run, once the rates of messages or events and of context switches are known to
     /// `half_width_pct` per cent (95 % confidence) from a window of at least `least_window_ns`. A run without a steady
     /// middle, or of a workload that no loop or limit ends, is simulated whole. The interval knows nothing of what happens
-    /// more rarely than once in the window.
+    /// more rarely than once in the window. Intervals ([`with_intervals`](Self::with_intervals)) and changes
+    /// ([`with_changes`](Self::with_changes)) have times of their own, which may not be skipped: a run has one or the other.
     pub fn with_skip(mut self, half_width_pct: f64, least_window_ns: u64) -> Self {
         self.skip.half_width_pct = half_width_pct;
         self.skip.least_window_ns = least_window_ns;

@@ -55,6 +55,8 @@ impl Trace for NoTrace {
 /// from its first task to the end of its last, not only the measured part.
 #[derive(Clone, Debug, Default)]
 pub struct CpuSchedstat {
+    /// Calls of `sched_yield()`.
+    pub yld_count: u64,
     /// Calls of schedule().
     pub sched_count: u64,
     /// Of these, with the idle task as the next.
@@ -96,7 +98,11 @@ pub struct DomainSchedstat {
     pub lb_nobusyq: [u64; 3],
     /// No busiest group.
     pub lb_nobusyg: [u64; 3],
-    /// Active balances.
+    /// Active balances that were begun.
+    pub alb_count: u64,
+    /// Those that moved nothing.
+    pub alb_failed: u64,
+    /// Those that moved a task.
     pub alb_pushed: u64,
     /// Wakeups that moved a task over this domain.
     pub ttwu_move_affine: u64,

@@ -181,7 +181,7 @@ impl Simulation<'_> {
     pub(crate) fn level_spanning(&self, cpu: usize, other: usize) -> Option<usize> {
         (0..self.sys.cpu[cpu].nr_sd as usize).find(|level| {
             let span = &self.sys.domain[self.sys.cpu_sd[cpu][*level].domain as usize].span;
-            span.bits[other / 64] >> (other % 64) & 1 == 1
+            contains(span, other)
         })
     }
 

@@ -4,6 +4,7 @@ mod support;
 
 use coreward_engine::Outcome;
 use coreward_metrics::Metric;
+use coreward_workload::Scale;
 use support::{MS, Workload, hackbench, run, single, sleep};
 
 fn outcome(workload: &Workload, interval_ns: Option<u64>) -> Outcome {
@@ -43,4 +44,16 @@ fn intervals_follow_each_other_from_the_start_to_the_end() {
         parts.intervals.iter().map(|i| i.metrics.get(Metric::cpus_utilized).unwrap()).collect();
     // 3 ms of work, then 2 ms and a bit, then asleep all the time
     assert!(used[0] > 0.99 && (0.6..0.8).contains(&used[1]) && used[2] < 0.1, "{used:?}");
+}
+
+/// A percentile over the seconds of a run is none of its intervals, which need not begin with a second.
+#[test]
+fn percentiles_over_seconds_are_of_the_whole_run_only() {
+    let workload = coreward_workload::parse("schbench -m 1 -t 2 -r 2", Scale::FULL).unwrap();
+    let parts = outcome(&workload, Some(700 * MS));
+    assert!(parts.metrics.get(Metric::events_per_s_p50).unwrap() > 0.0);
+    for interval in &parts.intervals {
+        assert!(interval.metrics.get(Metric::events_per_s).is_some());
+        assert_eq!(interval.metrics.get(Metric::events_per_s_p50), None);
+    }
 }

@@ -67,11 +67,13 @@ fn every_schedstat_counter_counts() {
             [Setup::new(m, uneven()).run(), asym.run()]
         })
         .chain([Setup::new("2n2l2c2t", hackbench("-g 5 -f 6 -l 400 -T --pipe")).run()])
+        .chain([Setup::free("1c", yielders()).run()])
         .collect();
     let cpus = || runs.iter().flat_map(|r| &r.outcome.schedstat);
     let domains = || cpus().flat_map(|c| &c.domains);
     let counters = [
-        ("rq_cpu_time", cpus().map(|c| c.rq_cpu_time).sum::<u64>()),
+        ("yld_count", cpus().map(|c| c.yld_count).sum::<u64>()),
+        ("rq_cpu_time", cpus().map(|c| c.rq_cpu_time).sum()),
         ("run_delay", cpus().map(|c| c.run_delay).sum()),
         ("alb_pushed", domains().map(|d| d.alb_pushed).sum()),
         ("ttwu_move_affine", domains().map(|d| d.ttwu_move_affine).sum()),
@@ -79,6 +81,14 @@ fn every_schedstat_counter_counts() {
     ];
     let still: Vec<_> = counters.iter().filter(|c| c.1 == 0).map(|c| c.0).collect();
     assert!(still.is_empty(), "{still:?}");
+    // readers take attempts to be those that moved a task and those that did not
+    assert!(domains().all(|d| d.alb_count == d.alb_pushed + d.alb_failed));
+}
+
+/// Two tasks that yield once each.
+fn yielders() -> coreward_workload::Workload {
+    let program_of_each = program(&[run(MS / 10), Op::Yield, run(MS / 10)]);
+    workload(0, vec![program(&[spawn(1), spawn(1), Op::WaitChildren]), program_of_each])
 }
 
 /// run_delay is all time that tasks wait for a CPU, not only that after wakeups.

@@ -82,3 +82,15 @@ fn what_comes_in_bursts_is_not_skipped() {
     let workload = workload("hackbench -g 1 -f 4 -l 40000 -T");
     assert!(outcome(&workload, Some(0.5)).skipped.is_none());
 }
+
+#[test]
+fn what_tasks_have_done_each_is_not_known_of_a_part_that_was_skipped() {
+    let workload = workload("sysbench threads --threads=2 --thread-yields=200 --thread-locks=2 --time=1 run");
+    let (whole, short) = (outcome(&workload, None), outcome(&workload, Some(5.0)));
+    assert!(short.skipped.is_some(), "yielding is steady");
+    for metric in [Metric::events, Metric::event_latency_us_avg] {
+        assert!(off(&whole, &short, metric) < 5.0, "{}: {}", metric.name(), off(&whole, &short, metric));
+    }
+    assert!(whole.metrics.get(Metric::events_per_task_stddev).is_some());
+    assert_eq!(short.metrics.get(Metric::events_per_task_stddev), None);
+}

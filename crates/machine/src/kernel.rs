@@ -83,7 +83,7 @@ pub(crate) fn features() -> Vec<String> {
 }
 
 /// All bits of `sched_vcpu_pack`.
-pub(crate) const VCPU_PACK_MAX: u8 = 15;
+pub const VCPU_PACK_MAX: u8 = 15;
 
 /// Which tasks the running kernel packs on busy CPUs: a parameter of some guests' kernels, which no other has.
 pub(crate) fn vcpu_pack() -> Option<u8> {

@@ -45,6 +45,6 @@ pub use domains::{
     SdFlags, Topology, render_domains, render_schedstat_masks,
 };
 pub use error::MachineError;
-pub use kernel::Preemption;
+pub use kernel::{Preemption, VCPU_PACK_MAX};
 pub use machine::{Arch, CAPACITY_SCALE, Caches, Cpu, HERE, IdleState, LOCAL_DISTANCE, MAX_NODES, Machine};
 pub use render::render_topology;

@@ -36,11 +36,15 @@ impl LatencyHistogram {
         self.0.add(&other.0).expect("both histograms have the same bounds");
     }
 
-    /// Adds the latencies of another histogram, each `factor` times (rounded).
+    /// Adds the latencies of another histogram, each `factor` times. What rounding takes from one value it gives to the next
+    /// ones, so that all together are `factor` times as many, and thousands that occur once do not vanish.
     pub fn merge_times(&mut self, other: &LatencyHistogram, factor: f64) {
+        let (mut counted, mut added) = (0, 0);
         for bucket in other.0.iter_recorded() {
-            let count = (bucket.count_at_value() as f64 * factor).round() as u64;
+            counted += bucket.count_at_value();
+            let count = (counted as f64 * factor).round() as u64 - added;
             self.0.saturating_record_n(bucket.value_iterated_to(), count);
+            added += count;
         }
     }
 
@@ -98,6 +102,15 @@ mod tests {
         h.merge_times(&histogram(&[1, 1, 50_000]), 2.5);
         // 2 + 5 and 1 + 3
         assert_eq!((h.count(), h.percentile(63.0), h.percentile(64.0)), (11, Some(1), h.percentile(100.0)));
+    }
+
+    #[test]
+    fn values_that_occur_once_do_not_vanish_from_less_than_half_of_them() {
+        let once: Vec<u64> = (1..=1000).collect();
+        let mut h = LatencyHistogram::new();
+        h.merge_times(&histogram(&once), 0.4);
+        assert_eq!(h.count(), 400);
+        assert_eq!(h.percentile(50.0), Some(499));
     }
 
     #[test]

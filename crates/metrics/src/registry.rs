@@ -83,7 +83,7 @@ metrics! {
     migrations_node: "", Lower, "migrations between the last-level caches of one NUMA node";
     migrations_remote: "", Lower, "migrations between NUMA nodes";
     cpu_migrations_per_s: "1/s", Lower, "migrations per second of task_clock_s, the rate that perf stat prints as K/sec";
-    context_switches: "", Neutral, "switches of a CPU from one task to another, to idle or from idle";
+    context_switches: "", Neutral, "switches of a CPU away from a task, to another one or to idle";
     context_switches_voluntary: "", Neutral, "context switches because the task blocked, slept or exited";
     context_switches_involuntary: "", Neutral, "context switches because the task was preempted";
     context_switches_per_s: "1/s", Neutral, "context switches per second of task_clock_s, the rate that perf stat prints as K/sec";
@@ -98,7 +98,7 @@ metrics! {
     cpus_utilized: "", Neutral, "task_clock_s per second of runtime, as perf stat prints it";
     cpus_busy: "", Neutral, "busy_s per second of runtime: CPUs that are not idle, with or without a task";
     busy_s: "s", Lower, "CPU time spent on tasks and on scheduling, summed over the CPUs";
-    idle_while_waiting_s: "s", Lower, "CPU time spent idle while a task that was allowed there waited to run (work conservation violated)";
+    idle_while_waiting_s: "s", Lower, "CPU time spent idle while a task waited to run on another CPU (work conservation violated, unless the task is bound to its CPU)";
     newidle_time_s: "s", Lower, "CPU time spent in newidle balancing";
     newidle_pct: "%", Lower, "newidle_time_s, of busy_s";
     newidle_futex_pct: "%", Lower, "the part of newidle_pct that was spent after a task of the CPU had blocked on a futex";

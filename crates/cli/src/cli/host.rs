@@ -57,7 +57,7 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "F.toml", conflicts_with_all = ["machine", "real"])]
     pub(crate) calibrate: Option<PathBuf>,
     /// Only run the benchmarks, and write what they did to a file, for --real [default: also simulate them]
-    #[arg(long, value_name = "F.json", conflicts_with_all = ["real", "html", "json"])]
+    #[arg(long, value_name = "F.json", conflicts_with_all = ["real", "html", "json", "cost", "set", "sched_feat"])]
     pub(crate) save_real: Option<PathBuf>,
     /// Take what the benchmarks did from a file of --save-real or --json, of this or another machine, instead of running
     /// them. May be repeated [default: run them]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coreward_engine::Settings;
 use coreward_input::unknown;
-use coreward_metrics::Published;
+use coreward_metrics::{Metric, Published, stats};
 use coreward_policy::Profile;
 use toml::Spanned;
 
@@ -236,10 +236,24 @@ impl Source<'_> {
     }
 
     fn check_published(&self, row: &Spanned<Published>, raw: &RawExperiment) -> Parsed<()> {
-        let Published { case, variant, baseline, patched, delta_pct, spread_pct, source, .. } = row.get_ref();
+        let Published { metric, case, variant, baseline, patched, delta_pct, spread_pct, source, .. } =
+            row.get_ref();
         let wrong = |field: &str, what: &str| Err(self.at(row, field, what));
         if [baseline, patched, delta_pct].into_iter().flatten().any(|value| !value.is_finite()) {
             return wrong("published", "baseline, patched and delta_pct must be finite numbers");
+        }
+        if [baseline, patched].into_iter().flatten().any(|value| *value < 0.0) {
+            return wrong("published", "baseline and patched must not be negative");
+        }
+        if let (Some(metric), Some(before), Some(after), Some(delta)) =
+            (Metric::from_name(metric), baseline, patched, delta_pct)
+        {
+            let change = stats::delta_pct(metric.better(), *before, *after).unwrap_or(0.0);
+            if change * delta < 0.0 {
+                let what =
+                    format!("it is {delta}, but from {before} to {after} is a change of {change:.1} %");
+                return wrong("published.delta_pct", &what);
+            }
         }
         if let Some(spread) = spread_pct.filter(|spread| !(0.0..f64::INFINITY).contains(spread)) {
             return wrong(
@@ -418,6 +432,22 @@ mod tests {
                 "e.toml:8: published: baseline, patched and delta_pct must be finite numbers"
             );
         }
+    }
+
+    #[test]
+    fn published_changes_have_the_sign_of_their_values() {
+        let row = |values: &str| {
+            let published = format!("[[published]]\nmetric = 'runtime_s'\nsource = 's'\n{values}\n");
+            message(&format!("{MINIMAL}{published}"))
+        };
+        assert_eq!(
+            row("baseline = 1\npatched = 2\ndelta_pct = 5"),
+            "e.toml:8: published.delta_pct: it is 5, but from 1 to 2 is a change of -100.0 %"
+        );
+        assert_eq!(
+            row("baseline = -1\npatched = 2"),
+            "e.toml:8: published: baseline and patched must not be negative"
+        );
     }
 
     /// One row a line, as a table is copied.

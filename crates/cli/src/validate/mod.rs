@@ -216,9 +216,7 @@ fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Resu
     };
     let setup::Default { mut policy, notes } = default;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
-    for cost in &args.cost {
-        policy.cost(&cost.name, cost.value).map_err(|what| anyhow::anyhow!("--cost: {what}"))?;
-    }
+    policy.set_costs(&args.cost)?;
     if policy.settings().tunables[Tunable::relax_domain_level as usize] >= 0 {
         bail!("--set: relax_domain_level is a request of cpusets, which validate does not change");
     }

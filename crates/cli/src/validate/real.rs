@@ -15,6 +15,7 @@ use super::score::{Figures, spread_pct};
 use crate::caller;
 
 /// A round in which everything else took more than this share of one CPU's time says little about the benchmark.
+/// assumption: half of what times may be off by.
 const OTHERS: f64 = 0.05;
 /// How often a round is made again because of that.
 const RETRIES: u32 = 3;

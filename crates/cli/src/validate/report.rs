@@ -94,10 +94,19 @@ impl<'a> Report<'a> {
 
     pub(super) fn json(&self, out: &mut dyn Write) -> Result<()> {
         let Stored {
-            kernel, preemption, task_group_depth, rounds, record_ns, record_wakeup_ns, notes, ..
+            kernel,
+            preemption,
+            vcpu_pack,
+            task_group_depth,
+            rounds,
+            record_ns,
+            record_wakeup_ns,
+            notes,
+            ..
         } = self.stored;
         let benchmarks = self.pairs.iter().zip(&self.stored.benchmarks).map(|(pair, ran)| {
             let mut benchmark = serde_json::to_value(pair)?;
+            benchmark["disturbed"] = ran.disturbed.into();
             benchmark["compared"] = serde_json::to_value(pair.compared())?;
             benchmark["transfers"] = serde_json::to_value(&ran.transfers)?;
             benchmark["recorded_transfers"] = serde_json::to_value(&ran.recorded_transfers)?;
@@ -111,6 +120,7 @@ impl<'a> Report<'a> {
                 "kernel": kernel,
                 "profile": self.host.policy.profile.name(),
                 "preemption": preemption,
+                "vcpu_pack": vcpu_pack,
                 "changed": self.host.policy.deviations(),
                 "task_group_depth": task_group_depth,
                 "rounds": rounds,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use coreward_engine::Settings;
-use coreward_machine::{Costs, Preemption};
+use coreward_machine::{Costs, Preemption, VCPU_PACK_MAX};
 use coreward_policy::Profile;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,10 @@ use crate::setup;
 const MAX_KIB: u64 = 16 << 10;
 /// The longest record of a switch or a wakeup that is believed, in ns: a thousand times what it takes.
 const MAX_RECORD_NS: f64 = 1e6;
+
+fn longer(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
+}
 
 /// What benchmarks did on a machine. `--json` prints these fields among others, and can be read as well.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,7 +51,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Reads files, which together are one validation, and keeps the benchmarks that are named; all of them if none is.
-    /// None without files.
+    /// None without files. The least rounds of the files are those of all, and the longest records.
     pub(super) fn read(files: &[PathBuf], named: &[String]) -> Result<Option<Stored>> {
         let mut all: Option<Stored> = None;
         for file in files {
@@ -58,15 +62,16 @@ impl Stored {
             one.check().map_err(anyhow::Error::msg).with_context(name)?;
             match &mut all {
                 None => all = Some(one),
-                Some(all) if (&all.kernel, all.task_group_depth) != (&one.kernel, one.task_group_depth) => {
-                    bail!("{}: it is of another kernel or task group than the files before it", name())
+                Some(all) if all.kernel_as_it_ran() != one.kernel_as_it_ran() => {
+                    bail!(
+                        "{}: it is of another kernel, profile, preemption, vcpu_pack or task group than the files before it",
+                        name()
+                    )
                 }
                 Some(all) => {
-                    let twice = |ran: &&Ran| all.benchmarks.iter().any(|one| one.benchmark == ran.benchmark);
-                    if let Some(ran) = one.benchmarks.iter().find(twice) {
-                        bail!("{}: a file before it has the benchmark `{}`, too", name(), ran.benchmark);
-                    }
                     all.rounds = all.rounds.min(one.rounds);
+                    all.record_ns = longer(all.record_ns, one.record_ns);
+                    all.record_wakeup_ns = longer(all.record_wakeup_ns, one.record_wakeup_ns);
                     all.benchmarks.extend(one.benchmarks);
                     all.notes.extend(
                         one.notes.into_iter().filter(|note| !all.notes.contains(note)).collect::<Vec<_>>(),
@@ -75,6 +80,12 @@ impl Stored {
             }
         }
         if let Some(all) = &mut all {
+            let twice = |(i, ran): &(usize, &Ran)| {
+                all.benchmarks[..*i].iter().any(|it| it.benchmark == ran.benchmark)
+            };
+            if let Some((_, ran)) = all.benchmarks.iter().enumerate().find(twice) {
+                bail!("--real: the benchmark `{}` is there twice", ran.benchmark);
+            }
             if let Some(missing) =
                 named.iter().find(|name| all.benchmarks.iter().all(|ran| ran.benchmark != **name))
             {
@@ -83,6 +94,11 @@ impl Stored {
             all.benchmarks.retain(|ran| named.is_empty() || named.contains(&ran.benchmark));
         }
         Ok(all)
+    }
+
+    /// What has to be the same of all files.
+    fn kernel_as_it_ran(&self) -> (&str, &str, Option<Preemption>, Option<u8>, u32) {
+        (&self.kernel, &self.profile, self.preemption, self.vcpu_pack, self.task_group_depth)
     }
 
     /// The policy of the kernel that ran.
@@ -113,11 +129,13 @@ impl Stored {
         if self.benchmarks.is_empty() {
             return Err("benchmarks is empty".into());
         }
+        within("vcpu_pack", self.vcpu_pack.unwrap_or(0).into(), [0.0, VCPU_PACK_MAX.into()])?;
         for (name, ns) in [("record_ns", self.record_ns), ("record_wakeup_ns", self.record_wakeup_ns)] {
             within(name, ns.unwrap_or(0.0), [0.0, MAX_RECORD_NS])?;
         }
         for Ran { benchmark, real, transfers, recorded_transfers, .. } in &self.benchmarks {
             let named = |what: String| format!("{benchmark}: {what}");
+            super::workload(benchmark).map_err(|what| format!("{what:#}"))?;
             for (name, value) in real.by_name() {
                 let most = if name.ends_with("_pct") { 100.0 } else { f64::MAX };
                 within(name, value, [0.0, most]).map_err(named)?;

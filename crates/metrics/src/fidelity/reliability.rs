@@ -86,7 +86,10 @@ impl Reliability {
             from_pct,
             below_pct,
             figures: class.len(),
-            same_direction: published.iter().filter(|change| **change > 0.0).count(),
+            same_direction: class
+                .iter()
+                .filter(|figure| figure.simulated_pct != 0.0 && figure.published_pct > 0.0)
+                .count(),
             low_pct: percentile(&published, LOW_PERCENT)?,
             median_pct: percentile(&published, 50.0)?,
             high_pct: percentile(&published, HIGH_PERCENT)?,

@@ -42,6 +42,9 @@ impl Import {
             };
             return Err(ImportError::Nothing(left));
         }
+        if !self.switches {
+            return Err(ImportError::Nothing("the recording has no sched_switch, so nobody is seen to run"));
+        }
         let (mut tasks, sockets) = self.recorded_tasks(&numbers);
         let (cpu_sets, groups) = attributes::numbered(&mut tasks, &self.sets, recording);
         let classes = self.classes();

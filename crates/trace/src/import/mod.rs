@@ -171,6 +171,8 @@ pub struct Import {
     end: u64,
     steps: usize,
     report: Report,
+    /// It has a switch, in the stretch that is imported or before it.
+    switches: bool,
     /// Wakeups by `sched_waking`, and by `sched_wakeup` alone.
     wakings: [u64; 2],
     /// Wakeups by tasks that may have been interrupts, because the recording does not tell them apart.
@@ -201,6 +203,7 @@ impl Import {
             end: 0,
             steps: 0,
             report: Report::default(),
+            switches: false,
             wakings: [0; 2],
             unsure: 0,
             handlers: false,
@@ -454,6 +457,7 @@ impl Import {
         leaving: Leaving,
         next: &Task,
     ) -> Result<(), ImportError> {
+        self.switches = true;
         for sibling in self.cpus.siblings(cpu) {
             self.account(sibling, at);
         }

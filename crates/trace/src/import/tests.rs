@@ -336,6 +336,10 @@ fn limits_are_kept() {
         imported_with("", Options::default()),
         Err(ImportError::Nothing("the recording has no scheduling events"))
     );
+    assert_eq!(
+        imported_with(&ftrace(ASKS).replace("sched_switch", "other"), Options::default()),
+        Err(ImportError::Nothing("the recording has no sched_switch, so nobody is seen to run"))
+    );
     let late = Options { from_ns: 1 << 60, machine: Some(free("2c")), ..Options::default() };
     assert_eq!(
         imported_with(&ftrace(ASKS), late),
