@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coreward_engine::Settings;
 use coreward_input::unknown;
-use coreward_metrics::{Metric, Published, stats};
+use coreward_metrics::{Better, Metric, Published, Statistic, stats};
 use coreward_policy::Profile;
 use toml::Spanned;
 
@@ -236,8 +236,18 @@ impl Source<'_> {
     }
 
     fn check_published(&self, row: &Spanned<Published>, raw: &RawExperiment) -> Parsed<()> {
-        let Published { metric, case, variant, baseline, patched, delta_pct, spread_pct, source, .. } =
-            row.get_ref();
+        let Published {
+            metric,
+            statistic,
+            case,
+            variant,
+            baseline,
+            patched,
+            delta_pct,
+            spread_pct,
+            source,
+            ..
+        } = row.get_ref();
         let wrong = |field: &str, what: &str| Err(self.at(row, field, what));
         if [baseline, patched, delta_pct].into_iter().flatten().any(|value| !value.is_finite()) {
             return wrong("published", "baseline, patched and delta_pct must be finite numbers");
@@ -248,7 +258,8 @@ impl Source<'_> {
         if let (Some(metric), Some(before), Some(after), Some(delta)) =
             (Metric::from_name(metric), baseline, patched, delta_pct)
         {
-            let change = stats::delta_pct(metric.better(), *before, *after).unwrap_or(0.0);
+            let better = if *statistic == Statistic::Std { Better::Lower } else { metric.better() };
+            let change = stats::delta_pct(better, *before, *after).unwrap_or(0.0);
             if change * delta < 0.0 {
                 let what =
                     format!("it is {delta}, but from {before} to {after} is a change of {change:.1} %");
