@@ -92,6 +92,7 @@ pub(crate) fn add(
             };
             variant.uncertainty = metrics.iter().copied().filter_map(change).collect::<BTreeMap<_, _>>();
         }
+        comparison.recipe.command += &format!(" --intervals={points}");
         let varied = space.bounds.len();
         comparison.notes.push(format!(
             "the intervals are over the bounds of {varied} of the machine's costs, one run of each side at each of {points} \

@@ -192,7 +192,11 @@ impl<'a> Report<'a> {
             (*low, *high) = (low.min(*ns), high.max(*ns));
         }
         ranges.into_iter().map(|(name, (low, high))| {
-            format!("{name} was {low:.0} to {high:.0} around the rounds; each simulated one has that of its real one")
+            let simulated = match self.host.policy.costs.iter().find(|(given, _)| given == name) {
+                Some((_, ns)) => format!("all simulated ones have {ns}, as --cost says"),
+                None => "each simulated one has that of its real one".into(),
+            };
+            format!("{name} was {low:.0} to {high:.0} around the rounds; {simulated}")
         })
     }
 
