@@ -52,6 +52,9 @@ impl Unit {
     }
 }
 
+/// A difference of less than this part of the time is no difference: shares of it would be of thousands of percent.
+const LEAST: f64 = 1e-4;
+
 /// A part of the difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row {
@@ -69,10 +72,11 @@ pub(crate) fn rows(base: &Side, variant: &Side) -> (&'static str, Vec<Row>) {
     let per = |side: &Side, time: u64| time as f64 / ns / unit.done(side).max(f64::MIN_POSITIVE);
     let total = |side: &Side| per(side, side.cpu_time_s.total_ns());
     let whole = total(variant) - total(base);
+    let differ = whole.abs() > LEAST * total(base);
     let row = |&part: &Part| {
         let (base, variant) =
             (per(base, base.cpu_time_s.ns(part)), per(variant, variant.cpu_time_s.ns(part)));
-        let share_pct = (whole != 0.0).then(|| 100.0 * (variant - base) / whole);
+        let share_pct = differ.then(|| 100.0 * (variant - base) / whole);
         (base > 0.0 || variant > 0.0).then_some(Row { part, base, variant, share_pct })
     };
     (name, Part::ALL.iter().filter_map(row).collect())
@@ -94,7 +98,8 @@ fn table(base: &Side, variant: &Variant) -> String {
     _ = writeln!(out, "{:>12}{:>12}{:>12}{:>9}  part", "before", "after", "difference", "share");
     let mut line = |base: f64, variant: f64, share: Option<f64>, name: &str, meaning: &str| {
         let share = share.map_or("-".into(), |share| format!("{share:.1}%"));
-        let text = format!("{base:12.4}{variant:12.4}{:12.4}{share:>9}  {name:14} {meaning}", variant - base);
+        let text =
+            format!("{base:12.4}{variant:12.4}{:12.4} {share:>8}  {name:14} {meaning}", variant - base);
         _ = writeln!(out, "{}", text.trim_end());
     };
     for row in &rows {
@@ -165,7 +170,10 @@ mod tests {
     #[test]
     fn equal_sides_have_nothing_to_explain() {
         let run = || side("same", 1000.0, &[(Part::Task, 1_000_000_000)]);
-        let text = render(&comparison(run(), run()));
-        assert!(text.lines().last().unwrap().ends_with("-  all"), "{text}");
+        let nearly = side("nearly", 1000.0, &[(Part::Task, 999_990_000), (Part::Idle, 10_100)]);
+        for other in [run(), nearly] {
+            let text = render(&comparison(run(), other));
+            assert!(text.lines().last().unwrap().ends_with("-  all"), "{text}");
+        }
     }
 }
