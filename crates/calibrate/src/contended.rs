@@ -87,7 +87,7 @@ fn windows(
 
 /// How long an access takes on each CPU, in ns.
 fn window(cpus: &[usize], access: impl Fn(usize, &mut u64) + Sync) -> io::Result<Vec<f64>> {
-    let (start, stop) = (Gate::closed(), AtomicBool::new(false));
+    let (start, stop) = (Gate::default(), AtomicBool::new(false));
     let repeat = |index: usize, cpu: usize| {
         let pinned = pin(&[cpu]);
         start.pass();

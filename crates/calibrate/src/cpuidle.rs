@@ -14,7 +14,9 @@ pub(crate) const IDLE_US: [u64; 9] = [20, 50, 100, 200, 500, 1_000, 2_000, 5_000
 /// An idle time belongs to the next state if waking takes that much longer than in the state before.
 /// assumption: twice what exits vary by (docs/results/validation-zen-4.md), and less than what the states of a table differ by.
 const DEEPER: f64 = 1.5;
-/// The least that it takes longer, in ns, and the longest exit from a state that polls.
+/// And by this, in ns. assumption: less is noise of a wakeup that takes microseconds.
+const STEP_NS: f64 = 500.0;
+/// The longest exit from a state that polls, in ns.
 /// assumption: a line's way to another CPU takes a fifth of that, an interrupt to one that halts more.
 const POLLING_NS: f64 = 500.0;
 
@@ -62,7 +64,7 @@ pub(crate) fn states(exits: &[Exit], machine: &Machine) -> Vec<IdleState> {
     let mut before = None;
     for (us, Exit { exit, entered }) in IDLE_US.iter().zip(exits) {
         let last = states.last().map(|state| state.exit_ns as f64);
-        if last.is_some_and(|last| exit.ns < DEEPER * last + POLLING_NS) {
+        if last.is_some_and(|last| exit.ns < DEEPER * last + STEP_NS) {
             continue;
         }
         let first = states.is_empty();

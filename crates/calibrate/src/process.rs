@@ -29,7 +29,7 @@ const STACK_BYTES: usize = 8 << 20;
 pub(crate) fn threads() -> io::Result<Thread> {
     let (mut create, mut start, mut exit) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..BATCHES {
-        let all_there = Gate::closed();
+        let all_there = Gate::default();
         let (all, own) = (process_cpu_ns(), thread_cpu_ns());
         let of_children: f64 = thread::scope(|scope| {
             let child = |_| {

@@ -1,8 +1,7 @@
 //! Threads as the measurements need them: pinned, of a scheduling class, timed.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -63,38 +62,43 @@ pub(crate) fn set_class(class: Class) -> io::Result<()> {
 }
 
 /// Threads wait here until all are there.
+#[derive(Default)]
 pub(crate) struct Gate {
-    waiting: Mutex<usize>,
+    state: Mutex<Waiting>,
     changed: Condvar,
-    open: AtomicBool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    threads: usize,
+    open: bool,
 }
 
 impl Gate {
-    pub(crate) fn closed() -> Gate {
-        Gate { waiting: Mutex::new(0), changed: Condvar::new(), open: AtomicBool::new(false) }
-    }
-
     /// Waits until it is opened.
     pub(crate) fn pass(&self) {
-        let mut waiting = self.waiting.lock().expect("nothing panics with it");
-        *waiting += 1;
+        let mut state = self.lock();
+        state.threads += 1;
         self.changed.notify_all();
-        let closed = |_: &mut usize| !self.open.load(Ordering::Relaxed);
-        drop(self.changed.wait_while(waiting, closed));
+        drop(self.changed.wait_while(state, |state| !state.open));
     }
 
     /// Opens it when all of the threads that were started for it wait. If one of them could not be started, it opens at
     /// once, so that the others end.
     pub(crate) fn open_for<T>(&self, started: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
-        let waiting = self.waiting.lock().expect("nothing panics with it");
         let expected = started.as_ref().map_or(0, Vec::len);
-        let waiting = self.changed.wait_while(waiting, |waiting| *waiting < expected);
-        self.open.store(true, Ordering::Relaxed);
-        drop(waiting);
+        let all_there = self.changed.wait_while(self.lock(), |state| state.threads < expected);
+        all_there.expect(UNPOISONED).open = true;
         self.changed.notify_all();
         started
     }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().expect(UNPOISONED)
+    }
 }
+
+const UNPOISONED: &str = "nothing panics with the lock";
 
 fn clock_ns(clock: ClockId) -> f64 {
     let time = clock_gettime(clock);
@@ -125,4 +129,24 @@ pub(crate) fn switches() -> i64 {
     // SAFETY: as above
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     usage.ru_nvcsw + usage.ru_nivcsw
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn threads_pass_a_gate_together_or_if_one_of_them_cannot_be_started() {
+        let refused = || io::Error::from(io::ErrorKind::WouldBlock);
+        for failed in [false, true] {
+            let gate = Gate::default();
+            let passed = thread::scope(|scope| {
+                let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| gate.pass())).collect();
+                gate.open_for(if failed { Err(refused()) } else { Ok(threads) }).is_ok()
+            });
+            assert_eq!(passed, !failed);
+        }
+    }
 }
