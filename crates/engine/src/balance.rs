@@ -277,11 +277,10 @@ impl Simulation<'_> {
             return false;
         }
         // the stopper preempts the task, so it can be detached like a waiting one
-        self.charge_work(src, Part::Switch, self.costs.context_switch_ns);
-        self.extend_segment(src);
         self.update_curr(src, by);
         self.save_rest(src, task);
         self.put_prev_task(src, task);
+        self.charge_work(src, Part::Switch, self.costs.context_switch_ns);
         self.count_switch(src, Some(task), None);
         self.detach_task(task, src, by);
         self.attach_task(task, dst, by);
@@ -294,6 +293,7 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Activity;
     use crate::testing::{begun, one_message, settings};
     use coreward_machine::Machine;
     use coreward_policy::Changes;
@@ -313,5 +313,23 @@ mod tests {
                 assert_eq!(sim.sys.nohz_next_balance > 0, balances);
             });
         }
+    }
+
+    #[test]
+    fn the_switch_to_the_stopper_takes_its_time() {
+        let busy_ns = |context_switch_ns| {
+            let mut machine = Machine::load("2c").unwrap();
+            machine.costs.context_switch_ns = context_switch_ns;
+            machine.costs.kernel_jitter_pct = 0;
+            begun(&machine, &one_message(), &settings(&Changes::default(), 0), |sim| {
+                let src = (0..2).find(|cpu| sim.cpus[*cpu].need_resched).unwrap();
+                sim.schedule(src);
+                assert!(sim.active_load_balance(src, 1 - src, 1 - src, false));
+                assert_eq!(sim.cpus[src].activity, Activity::GoingIdle);
+                sim.cpus[src].segment.end() - sim.now
+            })
+        };
+        // so long that nobody else holds the runqueue any more
+        assert_eq!(busy_ns(10_000) - busy_ns(3_000), 7_000);
     }
 }

@@ -96,7 +96,8 @@ impl Caches {
                 stall += self.fill_from_llc(d, at, cpu, bytes - in_last_core);
             } else {
                 // the part that the other core still holds modified comes from there by line transfer
-                stall += self.fill(core, llc, in_last_core, d.transfer(last, cpu), 0);
+                let into_llc = if d.llc(last) == llc { 0 } else { in_last_core };
+                stall += self.fill(core, llc, in_last_core, d.transfer(last, cpu), into_llc);
                 stall += self.fill_from_llc(d, at, cpu, bytes - in_last_core);
             }
         }
@@ -219,6 +220,21 @@ mod tests {
         let mut flood = Residence::default();
         c.refill(&d, &mut flood, 0, 1 << 20);
         assert_eq!(c.refill(&d, &mut t, 0, 640), 10 * 100, "gone from the LLC too: memory");
+    }
+
+    #[test]
+    fn what_comes_from_the_cores_of_another_llc_evicts_like_all_else() {
+        let (mut c, d) = setup();
+        let there = at(&d, Distance::Node);
+        let mut t = Residence::default();
+        c.refill(&d, &mut t, there, 640);
+        // five that have run on this side: 20 KiB for an LLC of 16
+        for _ in 0..5 {
+            let mut other = Residence::default();
+            c.refill(&d, &mut other, 0, 4096);
+            assert_eq!(c.refill(&d, &mut other, there, 4096), 64 * 50);
+        }
+        assert_eq!(c.refill(&d, &mut t, there, 640), 10 * 100);
     }
 
     #[test]

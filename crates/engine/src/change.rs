@@ -217,10 +217,9 @@ impl<'a> Simulation<'a> {
         let curr = self.cpus[cpu].curr.filter(|curr| must_go(self, *curr));
         self.update_curr(cpu, cpu);
         if let Some(task) = curr {
-            self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
-            self.extend_segment(cpu);
             self.save_rest(cpu, task);
             self.put_prev_task(cpu, task);
+            self.charge_work(cpu, Part::Switch, self.costs.context_switch_ns);
             self.count_switch(cpu, Some(task), None);
         }
         let waiting: Vec<u32> = self.cpus[cpu].fair.tasks().filter(|task| must_go(self, *task)).collect();

@@ -208,6 +208,21 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_that_expires_on_the_way_out_takes_its_time_too() {
+        go_idle(|sim, cpu| {
+            sim.enter_idle(cpu);
+            sim.now += 6_000;
+            sim.begin_idle_exit(cpu);
+            let end = sim.cpus[cpu].segment.end();
+            let sleeper = sim.new_task(0, 0, true, None, cpu);
+            sim.timer_interrupt(cpu, sleeper);
+            assert!(sim.costs.ipi_handle_ns > 0);
+            assert_eq!(sim.cpus[cpu].segment.end(), end + sim.costs.ipi_handle_ns);
+            assert_eq!(sim.cpus[cpu].expired, [sleeper]);
+        });
+    }
+
+    #[test]
     fn who_is_wanted_on_the_way_to_sleep_comes_back_at_its_end() {
         // the rest of the way, or the way out of the state without the way out of the idle loop
         for (after, stall) in [(1_000, 5_000), (6_000, 8_000)] {

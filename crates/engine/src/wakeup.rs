@@ -121,8 +121,8 @@ impl Simulation<'_> {
     /// Lets the policy choose a CPU, and charges `cpu` for the CPUs that were looked at.
     fn select_task_rq(&mut self, task: u32, cpu: usize, prev: usize, wake_flags: u32) -> usize {
         let t = &self.tasks[task as usize];
-        if t.allowed != 0 && t.policy.nr_cpus_allowed == 1 {
-            // the kernel asks no policy where a task goes that is pinned to its CPU
+        if t.policy.nr_cpus_allowed == 1 {
+            // the kernel asks no policy where a task goes that may use one CPU
             return if contains(&self.masks[t.allowed], prev) { prev } else { self.fallback_cpu(task, prev) };
         }
         self.note_cache_cpu(task);
@@ -432,7 +432,11 @@ impl Simulation<'_> {
                 self.charge_work(cpu, Part::Interrupt, handler_ns);
                 self.begin_idle_exit(cpu);
             }
-            Activity::Waking => self.cpus[cpu].expired.push(task),
+            Activity::Waking => {
+                self.cpus[cpu].expired.push(task);
+                self.charge_work(cpu, Part::Interrupt, handler_ns);
+                self.extend_segment(cpu);
+            }
             Activity::Task | Activity::GoingIdle => {
                 self.charge_work(cpu, Part::Interrupt, handler_ns);
                 self.wake_by_timer(cpu, task);

@@ -4,7 +4,7 @@ mod support;
 
 use coreward_engine::Leaving;
 use coreward_workload::{Attributes, CpuChoice, Op, Policy, Scale, Workload, parse};
-use support::{MS, Setup, program, run, single, sleep, spawn, workload};
+use support::{Event, MS, Setup, program, run, single, sleep, spawn, workload};
 
 /// The CPUs on which tasks ran, in the order in which they began to.
 fn cpus(machine: &str, w: Workload) -> Vec<usize> {
@@ -25,6 +25,17 @@ fn a_task_goes_where_it_may_run() {
     let w = single(&[run(MS), set(0), run(MS), set(1), run(MS)]);
     let ran = cpus("4c", with_sets(w, &[&[3], &[1]]));
     assert_eq!(ran[ran.len() - 2..], [3, 1]);
+}
+
+/// select_task_rq() asks no policy then.
+#[test]
+fn nobody_decides_where_a_task_goes_that_may_use_one_cpu() {
+    let decisions = |machine| {
+        let r = Setup::new(machine, parse("hackbench -g 1 -f 2 -l 20", Scale::FULL).unwrap()).run();
+        r.events.iter().filter(|e| matches!(e, Event::Decision(_))).count()
+    };
+    assert_eq!(decisions("1c"), 0);
+    assert!(decisions("2c") > 0);
 }
 
 #[test]
