@@ -310,6 +310,7 @@ fn bad_input_is_refused_in_one_line() {
             &["--machine", "3c", "--html", &path("x"), &format!("--text={}", path("x"))],
             "--text and --html name the same",
         ),
+        (&["--machine", "3c", "--text", "--json"], "--json, --text: one of them can be printed"),
         (&["--machine", "3c", "--profile", "linux-99"], "--profile: "),
         (&["--print-suite"], "the argument '--print-suite' cannot be used with"),
     ] {

@@ -39,6 +39,10 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
         // --print-suite, which clap takes in its place
         return Ok(out.write_all(suite::BUILT_IN.as_bytes())?);
     };
+    let printed = |target: &Option<PathBuf>| target.as_deref() == Some(Path::new("-"));
+    if printed(&args.json) && printed(&args.text) {
+        bail!("--json, --text: one of them can be printed, give a file to the other one");
+    }
     let specs: Vec<String> = match args.machine.is_empty() {
         true => Machine::presets().into_iter().map(|(name, _)| name).collect(),
         false => args.machine.clone(),
@@ -97,7 +101,7 @@ pub(crate) fn run(args: &cli::Matrix, out: &mut dyn Write) -> Result<()> {
         files.push(file.complete()?);
     }
     output::place(files)?;
-    if args.json.as_deref() == Some(Path::new("-")) {
+    if printed(&args.json) {
         report.json(out)?;
     } else if !args.quiet.quiet {
         out.write_all(texts.as_bytes())?;
