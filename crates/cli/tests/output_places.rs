@@ -40,6 +40,16 @@ fn a_file_keeps_its_mode_and_a_new_one_has_that_of_any_new_file() {
 }
 
 #[test]
+fn a_file_with_the_longest_name_is_replaced() {
+    let long = directory("long").join("x".repeat(255));
+    for _ in 0..2 {
+        run_with(&["--schedstat", long.to_str().unwrap()]);
+        assert!(is_schedstat(&fs::read_to_string(&long).unwrap()));
+        fs::write(&long, "old").unwrap();
+    }
+}
+
+#[test]
 fn links_are_followed() {
     let dir = directory("links");
     fs::create_dir(dir.join("there")).unwrap();

@@ -29,13 +29,11 @@ impl TemporaryName {
         make: impl FnMut(&Path) -> io::Result<T>,
     ) -> io::Result<(TemporaryName, T)> {
         watch_signals();
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(path.file_name().unwrap_or_default());
-        prefix.push(".");
         let directory = path.parent().unwrap_or(path);
         // the set is locked meanwhile, so a signal finds the name in it if the file exists
         let mut names = names();
-        let made = tempfile::Builder::new().prefix(&prefix).make_in(directory, make)?;
+        // not the file's own name and more, which may be too long
+        let made = tempfile::Builder::new().prefix(".coreward-").make_in(directory, make)?;
         let (made, name) = made.into_parts();
         let name = name.keep()?;
         names.insert(name.clone());
