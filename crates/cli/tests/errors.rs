@@ -8,7 +8,7 @@ use common::{coreward, directory};
 use coreward_policy::Profile;
 
 const WORKLOADS: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                         schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its \
+                         schbench-old, cyclictest, stress-ng, netperf, tbench, rt-app, encoder, server, each with its \
                          options, and FILE.cww, FILE.cww.toml or FILE.cww.json, which coreward import writes";
 
 const RUN: [&str; 4] = ["run", "hackbench -g 1 -f 1 -l 1 --pipe", "--machine", "1n1l2c1t"];

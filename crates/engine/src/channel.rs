@@ -49,9 +49,12 @@ enum Buffers {
 }
 
 /// The buffers of a pipe.
-#[derive(Default)]
 struct Pipe {
     ring: [PipeBuffer; PIPE_BUFFERS],
+    /// How many of them it has.
+    buffers: usize,
+    /// Small writes go into the last buffer, too, as long as they fit there.
+    merges: bool,
     tail: usize,
     used: usize,
     /// Emptied pages that it keeps.
@@ -119,7 +122,8 @@ pub(crate) struct Channel {
 impl Channel {
     pub(crate) fn new(kind: ChannelKind) -> Self {
         let buffers = match kind {
-            ChannelKind::Pipe => Buffers::Pipe(Pipe::default()),
+            ChannelKind::Pipe => Buffers::Pipe(Pipe::new(PIPE_BUFFERS, true)),
+            ChannelKind::Packets { buffers } => Buffers::Pipe(Pipe::new(buffers.into(), false)),
             _ => Buffers::Socket(Socket::default()),
         };
         Channel {
@@ -164,7 +168,7 @@ impl Channel {
     }
 
     pub(crate) fn is_pipe(&self) -> bool {
-        self.kind == ChannelKind::Pipe
+        matches!(self.kind, ChannelKind::Pipe | ChannelKind::Packets { .. })
     }
 
     fn sndbuf(&self) -> u32 {
@@ -200,6 +204,17 @@ impl Channel {
         match &self.buffers {
             Buffers::Pipe(_) => 0,
             Buffers::Socket(socket) => u64::from(socket.charged),
+        }
+    }
+
+    /// How many pages the next write of `bytes` takes from the allocator, or the next read gives back to it, beyond those that
+    /// the pipe keeps. Only in packet mode, where each write takes some: of other pipes and of sockets, the cost of
+    /// copying contains it.
+    #[inline]
+    pub(crate) fn fresh_pages(&self, bytes: u32, read: bool) -> u64 {
+        match &self.buffers {
+            Buffers::Pipe(pipe) if !pipe.merges => pipe.fresh_pages(bytes, read),
+            _ => 0,
         }
     }
 
@@ -267,8 +282,19 @@ impl Channel {
 }
 
 impl Pipe {
+    fn new(buffers: usize, merges: bool) -> Pipe {
+        let ring = [PipeBuffer::default(); PIPE_BUFFERS];
+        Pipe { ring, buffers: buffers.min(PIPE_BUFFERS), merges, tail: 0, used: 0, tmp_pages: 0 }
+    }
+
     fn is_full(&self) -> bool {
-        self.used == PIPE_BUFFERS
+        self.used == self.buffers
+    }
+
+    fn fresh_pages(&self, bytes: u32, read: bool) -> u64 {
+        let (pages, kept) = (bytes.div_ceil(PAGE), u32::from(self.tmp_pages));
+        let room = if read { u32::from(TMP_PAGES) - kept } else { kept };
+        u64::from(if read && self.used == 0 { 0 } else { pages.saturating_sub(room) })
     }
 
     /// The last buffer, and whether the remainder of a message beyond whole pages fits into it.
@@ -276,7 +302,8 @@ impl Pipe {
     fn mergeable(&self, bytes: u32) -> (usize, bool) {
         let rest = bytes % PAGE;
         let last = (self.tail + self.used + PIPE_BUFFERS - 1) % PIPE_BUFFERS;
-        (last, (self.used > 0) & (rest > 0) & (u32::from(self.ring[last].written) + rest <= PAGE))
+        let fits = u32::from(self.ring[last].written) + rest <= PAGE;
+        (last, self.merges & (self.used > 0) & (rest > 0) & fits)
     }
 
     /// Does the next read or write begin in a page that the pipe had kept? Without branches, as it differs from one to the
@@ -295,7 +322,7 @@ impl Pipe {
             self.ring[last].written += (bytes % PAGE) as u16;
             left -= bytes % PAGE;
         }
-        while left > 0 && self.used < PIPE_BUFFERS {
+        while left > 0 && self.used < self.buffers {
             let part = left.min(PAGE);
             let kept = self.tmp_pages > 0;
             self.tmp_pages -= u8::from(kept);
@@ -458,6 +485,34 @@ mod tests {
         // 164 * 16,960 = 2,781,440 leave 1,412,864, 165 less than half of themselves
         assert_eq!(n - woken_at, 164);
         assert_eq!(fill(ChannelKind::Udp, 100).1, 278, "as a local socket's");
+    }
+
+    #[test]
+    fn a_packet_takes_a_buffer_of_its_own() {
+        assert_eq!(fill(ChannelKind::Packets { buffers: 1 }, 1).1, 1);
+        let (mut c, n) = fill(ChannelKind::Packets { buffers: 16 }, 512);
+        assert_eq!((n, c.is_full()), (16, true));
+        let t = c.read(512, false);
+        assert_eq!((t.bytes, t.wake_other), (512, true), "each frees a buffer");
+        assert!(!c.read(512, false).wake_other, "it was not full any more");
+        assert_eq!(fill(ChannelKind::Packets { buffers: 16 }, 5000).1, 8, "two buffers each");
+    }
+
+    #[test]
+    fn packets_take_pages_beyond_the_two_that_are_kept() {
+        let mut c = Channel::new(ChannelKind::Packets { buffers: 16 });
+        let pages = |c: &mut Channel, read| {
+            let pages = c.fresh_pages(512, read);
+            let _ = if read { c.read(512, false) } else { c.write(512) };
+            pages
+        };
+        for writes in [[1, 1, 1], [0, 0, 1]] {
+            assert_eq!([(); 3].map(|()| pages(&mut c, false)), writes);
+            assert_eq!([(); 3].map(|()| pages(&mut c, true)), [0, 0, 1], "two are kept");
+        }
+        assert_eq!(c.fresh_pages(512, true), 0, "there is nothing to read");
+        let (stream, _) = fill(ChannelKind::Pipe, 512);
+        assert_eq!(stream.fresh_pages(512, true), 0);
     }
 
     #[test]

@@ -7,35 +7,58 @@ pub struct Tool {
     words: &'static [&'static str],
     /// What stands before the time that it measured, in s; None if it prints none.
     time: Option<&'static str>,
-    /// Its option for the amount of work: the short and the long form; None if it works for a given time.
-    amount: Option<[&'static str; 2]>,
+    /// How much it does; None if it works for a given time.
+    amount: Option<Amount>,
     /// Counts the events (requests, cycles, operations) in what it prints.
     events: fn(&str) -> Option<f64>,
 }
 
+/// The option for an amount of work.
+#[derive(Clone, Copy, Debug)]
+struct Amount {
+    /// Its short and its long form.
+    names: [&'static str; 2],
+    /// The words that ask for the least.
+    least: &'static [&'static str],
+}
+
+const LOOPS: Amount = Amount { names: ["-l", "--loops"], least: &["-l", "1"] };
+
 /// hackbench and cyclictest of rt-tests 2.4, perf of Linux 6.1, sysbench 1.0.20, stress-ng 0.15.06, rt-app 1.0 and
 /// schbench of 2023 and later.
-const TOOLS: [Tool; 9] = [
-    Tool { words: &["hackbench"], time: Some("Time:"), amount: Some(["-l", "--loops"]), events: none },
+const TOOLS: [Tool; 11] = [
+    Tool { words: &["hackbench"], time: Some("Time:"), amount: Some(LOOPS), events: none },
     Tool {
         words: &["perf", "bench", "sched", "messaging"],
         time: Some("Total time:"),
-        amount: Some(["-l", "--nr_loops"]),
+        amount: Some(Amount { names: ["-l", "--nr_loops"], ..LOOPS }),
         events: none,
     },
     Tool {
         words: &["perf", "bench", "sched", "pipe"],
         time: Some("Total time:"),
-        amount: Some(["-l", "--loop"]),
+        amount: Some(Amount { names: ["-l", "--loop"], ..LOOPS }),
         events: none,
     },
     Tool {
         words: &["sysbench", "threads"],
         time: Some("total time:"),
-        amount: Some(["--events", "--events"]),
+        amount: Some(Amount { names: ["--events"; 2], least: &["--events=1"] }),
         events: |output| after(output, "total number of events:"),
     },
     Tool { words: &["cyclictest"], time: None, amount: None, events: cycles },
+    Tool {
+        words: &["stress-ng", "--switch"],
+        time: None,
+        amount: Some(Amount { names: ["--switch-ops"; 2], least: &["--switch-ops", "1"] }),
+        events: none,
+    },
+    Tool {
+        words: &["stress-ng", "--pipe"],
+        time: None,
+        amount: Some(Amount { names: ["--pipe-ops"; 2], least: &["--pipe-ops", "1"] }),
+        events: none,
+    },
     // its bogus operations are of different sizes, which the simulation does not know
     Tool { words: &["stress-ng"], time: None, amount: None, events: none },
     Tool { words: &["rt-app"], time: None, amount: None, events: none },
@@ -91,7 +114,7 @@ impl Tool {
     /// The command line that does the least amount of work: what it takes is the tool's start and end. None if its
     /// amount of work cannot be chosen.
     pub fn shortest<'a>(&self, words: &[&'a str]) -> Option<Vec<&'a str>> {
-        let [short, long] = self.amount?;
+        let Amount { names: [short, long], least } = self.amount?;
         let mut shortest = Vec::new();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
@@ -103,7 +126,7 @@ impl Tool {
         }
         // sysbench's last word is a command
         let at = if shortest.last() == Some(&"run") { shortest.len() - 1 } else { shortest.len() };
-        shortest.splice(at..at, if short == long { vec!["--events=1"] } else { vec![short, "1"] });
+        shortest.splice(at..at, least.iter().copied());
         Some(shortest)
     }
 }
@@ -135,6 +158,8 @@ mod tests {
         assert_eq!(shortest("perf bench sched pipe --loop 9 -T"), "perf bench sched pipe -T -l 1");
         let sysbench = "sysbench threads --events=1000 --time=0 run";
         assert_eq!(shortest(sysbench), "sysbench threads --time=0 --events=1 run");
+        let switch = "stress-ng --switch 2 --switch-ops 5000";
+        assert_eq!(shortest(switch), "stress-ng --switch 2 --switch-ops 1");
         assert_eq!(tool("rt-app a.json").shortest(&["rt-app", "a.json"]), None);
         assert!(Tool::of(&["ls"]).is_none());
         assert!(Tool::of(&["perf", "stat"]).is_none());

@@ -59,7 +59,7 @@ pub enum WorkloadError {
 }
 
 const KNOWN: &str = "hackbench, sysbench threads, perf bench sched pipe, perf bench sched messaging, schbench, \
-                     schbench-old, cyclictest, stress-ng --cpu, netperf, tbench, rt-app, encoder, server, each with its options, and FILE.cww, FILE.cww.toml or FILE.cww.json, \
+                     schbench-old, cyclictest, stress-ng, netperf, tbench, rt-app, encoder, server, each with its options, and FILE.cww, FILE.cww.toml or FILE.cww.json, \
                      which coreward import writes";
 
 /// The first word of each.

@@ -63,6 +63,7 @@ const STRESS_NG: &[Ignored] = &[
     shapes(&["--metrics-brief"], false),
     shapes(&["-q", "--quiet"], false),
     Ignored { names: &["--cpu-method"], has_value: true, why: "what is computed is not simulated" },
+    Ignored { names: &["--pipe-data-size"], has_value: true, why: "stress-ng 0.15 forgets it" },
 ];
 
 impl Ignored {

@@ -280,6 +280,11 @@ pub type Program = Arc<[Op]>;
 pub enum ChannelKind {
     /// A pipe: 16 buffers of 4096 bytes (PIPE_DEF_BUFFERS); small writes are merged into the last one.
     Pipe,
+    /// A pipe in packet mode (`O_DIRECT`, pipe(2)): each write takes buffers of its own.
+    Packets {
+        /// How many buffers of 4096 bytes it has, 1 to 16 (`F_SETPIPE_SZ`).
+        buffers: u8,
+    },
     /// A connected pair of AF_UNIX stream sockets with the default send buffer (net.core.wmem_default 212992).
     UnixStream,
     /// A TCP connection over the loopback interface, one direction of it, with a send buffer that has grown
