@@ -430,7 +430,7 @@ fn long_names_are_shortened() {
 fn a_stuck_run_names_a_task_and_what_it_waits_for() {
     let dir = directory("stuck");
     let file = dir.join("w.json");
-    let text = r#"{ "tasks": { "a": { "loop": 1, "run": 10, "lock": "m", "wait": { "ref": "c", "mutex": "m" } } } }"#;
+    let text = r#"{ "tasks": { "a": { "loop": 1, "phases": { "p": { "run": 10, "lock": "m", "wait": { "ref": "c", "mutex": "m" } } } } } }"#;
     fs::write(&file, text).unwrap();
     let ran = coreward(&["run", &format!("rt-app {}", file.display()), "--machine", "1n1l1c1t"]);
     let what = "2 tasks wait and nothing will wake them: task 2 waits for condition 0\n";

@@ -8,7 +8,7 @@ use common::{coreward, directory, stdout};
 use serde_json::Value;
 
 /// Four threads that compute for 0.3 s each.
-const SPINNERS: &str = r#"{"tasks": {"t": {"instance": 4, "loop": 1, "run": 300000}}}"#;
+const SPINNERS: &str = r#"{"tasks": {"t": {"instance": 4, "loop": 1, "phases": {"p": {"run": 300000}}}}}"#;
 
 /// What a run on four CPUs with these events reports.
 fn report(test: &str, events: &[&str]) -> Value {

@@ -176,7 +176,9 @@ fn the_counters_of_a_cache_are_its_tasks() {
 fn tasks_of_rt_app_have_their_names_and_priorities() {
     let file = directory("trace_rt_app_file").join("f.json");
     let task = |priority: i32| {
-        format!(r#"{{"instance": 2, "loop": 3, "priority": {priority}, "run": 1000, "sleep": 1000}}"#)
+        format!(
+            r#"{{"instance": 2, "loop": 3, "priority": {priority}, "phases": {{"p": {{"run": 1000, "sleep": 1000}}}}}}"#
+        )
     };
     let text = format!(r#"{{"tasks": {{"quick": {}, "lazy": {}}}}}"#, task(-5), task(10));
     fs::write(&file, text).unwrap();

@@ -209,11 +209,11 @@ impl Task {
             }
             task.times = looped.unwrap_or(None);
         } else {
-            // without phases the loop is that of the only phase, and without a loop it lasts for ever
+            // without phases the loop is that of the only phase, and the thread repeats that for ever: with `loop` 1, 3 or
+            // 200 and a period of 10 ms, rt-app 1.0 sleeps 300 times in a `duration` of 3 s, and never ends without one
             let steps: Vec<_> = all.iter().filter(|(key, _)| !own.contains(&key.as_str())).collect();
             let steps = reader.steps(&steps, &place, json.line)?;
             task.phases.push(Phase { times: looped.unwrap_or(Some(1)), cpus: None, steps });
-            task.times = looped.map(|_| 1);
             let repeated = task.phases[0].times.unwrap_or(1);
             reader.forks.iter_mut().for_each(|fork| fork.times = repeated);
         }

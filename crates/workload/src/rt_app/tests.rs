@@ -74,7 +74,7 @@ fn loops_are_the_threads_and_the_phases() {
             .filter_map(|op| if let Op::RepeatUntilStopped { times } = op { Some(*times) } else { None })
             .collect()
     };
-    assert_eq!(times(&one("\"run\": 1")), [1, 1]);
+    assert_eq!(times(&one("\"run\": 1").replace(": 1,", ": 7,")), [u64::MAX, 7], "as rt-app 1.0");
     let endless = "{\"global\": {\"duration\": 2}, \"tasks\": {\"a\": {\"run\": 1}}}";
     assert_eq!(times(endless), [u64::MAX, 1]);
     let phases = "{\"tasks\": {\"a\": {\"loop\": 3, \"phases\": {\"p\": {\"loop\": 4, \"run\": 1}, \"q\": {\"sleep\": 1}}}}}";
@@ -112,7 +112,7 @@ fn a_barrier_waits_for_all_who_name_it() {
 
 #[test]
 fn priority_delay_instances_and_forks() {
-    let text = "{\"tasks\": {\"a\": {\"loop\": 1, \"priority\": -5, \"delay\": 7, \"fork\": \"b\"},
+    let text = "{\"tasks\": {\"a\": {\"loop\": 1, \"priority\": -5, \"delay\": 7, \"phases\": {\"p\": {\"fork\": \"b\"}}},
                              \"b\": {\"instance\": 0, \"loop\": 1, \"run\": 1}}}";
     let w = read(text);
     assert_eq!((w.attributes(1).nice, w.attributes(2).nice), (-5, 0));
@@ -267,7 +267,8 @@ fn a_workload_without_an_end_runs_for_a_while() {
     let w = read("{\"tasks\": {\"a\": {\"run\": 1}}}");
     assert!(w.programs[0].contains(&Op::Sleep { ns: 10_000_000_000 }));
     assert_eq!(w.assumptions, ["tasks.a never ends, and there is no global.duration: 10 s are simulated"]);
-    assert_eq!(read(&one("\"run\": 1")).assumptions, [""; 0]);
+    assert_eq!(read(&one("\"run\": 1")).assumptions, w.assumptions, "the loop is that of the phase");
+    assert_eq!(read(&one("\"phases\": {\"p\": {\"run\": 1}}")).assumptions, [""; 0]);
 }
 
 #[test]
@@ -332,7 +333,9 @@ fn a_refusal_names_the_file_of_several() {
 
 #[test]
 fn forks_that_multiply_are_refused() {
-    let task = |i: usize| format!("\"t{i}\": {{\"loop\": 1000, \"fork\": \"t{}\"}}", i + 1);
+    let task = |i: usize| {
+        format!("\"t{i}\": {{\"loop\": 1000, \"phases\": {{\"p\": {{\"fork\": \"t{}\"}}}}}}", i + 1)
+    };
     let tasks: Vec<String> = (0..8).map(task).collect();
     let text = format!("{{\"tasks\": {{ {}, \"t8\": {{\"loop\": 1, \"run\": 1}} }} }}", tasks.join(", "));
     assert!(refused(&text).contains("more than 100000 threads"));
