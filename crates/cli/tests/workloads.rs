@@ -128,6 +128,21 @@ fn stress_ng() {
 }
 
 #[test]
+fn stress_ng_with_packets() {
+    let base = "stress-ng --timeout 1";
+    all_differ(&format!("{base} --switch 1"), &["--switch-ops 900", "--switch-ops 901"]);
+    all_differ(&format!("{base} --pipe 2"), &["--pipe-ops 900", "--pipe-ops 902"]);
+    assert_ne!(run(&format!("{base} --switch 1"))["metrics"], run(&format!("{base} --switch 2"))["metrics"]);
+    assert_ne!(run(&format!("{base} --pipe 2"))["metrics"], run("stress-ng --timeout 2 --pipe 2")["metrics"]);
+    let switches = |command: &str| metric(&run(command), "context_switches");
+    // 900 bytes, each of which fills the pipe, or is all that was in it; and 450 packets of each worker
+    assert!((1780.0..=1820.0).contains(&switches("stress-ng --switch 1 --switch-ops 900")));
+    assert!(switches("stress-ng --pipe 2 --pipe-ops 900") < 900.0, "up to 16 are under way");
+    let rate = metric(&run("stress-ng --pipe 2 --timeout 1"), "messages_per_s");
+    assert!((1e5..1e7).contains(&rate), "{rate}");
+}
+
+#[test]
 fn encoder_and_server() {
     let base = "encoder --time 1";
     let small = "--streams 2 --threads 6";
