@@ -176,7 +176,8 @@ impl Packets {
             channels: vec![Channel { kind }; self.workers as usize],
             programs: [main, reader].into_iter().chain((0..self.workers).map(writer)).collect(),
             roles: [Role::One("stress-ng".into()), Role::Each("reader")].into_iter().chain(names).collect(),
-            messages: if self.ops.is_some() { each * u64::from(self.workers) } else { 0 },
+            // the time may be over before all are written
+            messages: if of_all.limits.time_ns == u64::MAX { each * u64::from(self.workers) } else { 0 },
             ..of_all
         }
     }
@@ -223,6 +224,7 @@ mod tests {
         assert!(w.programs[4].contains(&Op::Spawn { program: READER, base: 2, process: true }));
         let w = parse("stress-ng -p 1 -t 2");
         assert_eq!((w.messages, w.limits.time_ns), (0, 2_000_000_000));
+        assert_eq!(parse("stress-ng -p 1 -t 2 --pipe-ops 5").messages, 0, "perhaps fewer");
         assert_eq!(w.channels[0].kind, ChannelKind::Packets { buffers: 16 });
         assert!(w.programs[READER as usize].contains(&Op::Read { channel: 0, bytes: 512 }));
         assert_eq!(w.name, "stress-ng --pipe 1 --timeout 2");
