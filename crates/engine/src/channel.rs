@@ -293,8 +293,9 @@ impl Pipe {
 
     fn fresh_pages(&self, bytes: u32, read: bool) -> u64 {
         let (pages, kept) = (bytes.div_ceil(PAGE), u32::from(self.tmp_pages));
-        let room = if read { u32::from(TMP_PAGES) - kept } else { kept };
-        u64::from(if read && self.used == 0 { 0 } else { pages.saturating_sub(room) })
+        let (waits, room) =
+            if read { (self.used == 0, u32::from(TMP_PAGES) - kept) } else { (self.is_full(), kept) };
+        u64::from(if waits { 0 } else { pages.saturating_sub(room) })
     }
 
     /// The last buffer, and whether the remainder of a message beyond whole pages fits into it.
@@ -511,6 +512,8 @@ mod tests {
             assert_eq!([(); 3].map(|()| pages(&mut c, true)), [0, 0, 1], "two are kept");
         }
         assert_eq!(c.fresh_pages(512, true), 0, "there is nothing to read");
+        let (full, _) = fill(ChannelKind::Packets { buffers: 16 }, 512);
+        assert_eq!(full.fresh_pages(512, false), 0, "there is no room");
         let (stream, _) = fill(ChannelKind::Pipe, 512);
         assert_eq!(stream.fresh_pages(512, true), 0);
     }
