@@ -5,10 +5,12 @@ mod file;
 mod number;
 mod print;
 mod suggest;
+mod toml;
 mod twice;
 
 pub use file::{open, read_text};
-pub use number::{toml_refusal, within};
+pub use number::within;
 pub use print::{Printer, commands, many, message, printable, printable_json};
 pub use suggest::{did_you_mean, unknown, unknown_of_many};
+pub use toml::{line_at, toml_refusal};
 pub use twice::twice;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use coreward_input::toml_refusal;
+use coreward_input::{line_at, toml_refusal};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -109,9 +109,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn error(&self, offset: usize, what: impl Into<String>) -> MachineError {
-        let before = self.text.as_bytes().iter().take(offset);
-        let line = 1 + before.filter(|&&byte| byte == b'\n').count();
-        MachineError::invalid(format!("{}:{line}", self.path), what)
+        MachineError::invalid(format!("{}:{}", self.path, line_at(self.text, offset)), what)
     }
 
     fn wrong(&self, figure: &Figure, what: impl Into<String>) -> MachineError {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
 use coreward_engine::Settings;
-use coreward_input::twice;
+use coreward_input::{line_at, toml_refusal, twice};
 use coreward_metrics::Metric;
 use toml::Spanned;
 
@@ -20,13 +20,11 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn line_number(&self, span: &Range<usize>) -> usize {
-        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        1 + before.iter().filter(|byte| **byte == b'\n').count()
-    }
-
     fn place(&self, span: Option<Range<usize>>) -> String {
-        span.map_or_else(|| self.path.to_owned(), |span| format!("{}:{}", self.path, self.line_number(&span)))
+        span.map_or_else(
+            || self.path.to_owned(),
+            |span| format!("{}:{}", self.path, line_at(self.text, span.start)),
+        )
     }
 
     pub(super) fn error(&self, span: Option<Range<usize>>, field: &str, what: &str) -> ExperimentError {
@@ -38,11 +36,7 @@ impl Source<'_> {
     }
 
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
-        ExperimentError(format!(
-            "{}: {}",
-            self.place(error.span()),
-            coreward_input::toml_refusal(error.message())
-        ))
+        ExperimentError(format!("{}: {}", self.place(error.span()), toml_refusal(error.message())))
     }
 
     pub(super) fn named(&self, field: &str, text: Spanned<String>) -> Named {

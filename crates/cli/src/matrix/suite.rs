@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use coreward_input::{did_you_mean, toml_refusal, twice};
+use coreward_input::{did_you_mean, line_at, toml_refusal, twice};
 use coreward_metrics::fidelity::benchmark;
 use coreward_metrics::{Better, Metric};
 use coreward_workload::{Scale, Workload, recorded, rt_app};
@@ -111,10 +111,9 @@ pub(crate) fn rows(file: Option<&Path>, chosen: &[String]) -> Result<Vec<Row>> {
 
 /// Reads a suite.
 fn parse(path: &str, text: &str) -> Result<Vec<Row>> {
-    let line =
-        |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
     let raw: RawSuite = toml::from_str(text).map_err(|error| {
-        let place = error.span().map_or(path.to_owned(), |span| format!("{path}:{}", line(span.start)));
+        let place =
+            error.span().map_or(path.to_owned(), |span| format!("{path}:{}", line_at(text, span.start)));
         anyhow!("{place}: {}", toml_refusal(error.message()))
     })?;
     if !(1..=MAX_ROWS).contains(&raw.row.len()) {
@@ -123,7 +122,7 @@ fn parse(path: &str, text: &str) -> Result<Vec<Row>> {
     let mut names = BTreeSet::new();
     let mut rows = Vec::new();
     for row in raw.row {
-        let place = format!("{path}:{}", line(row.span().start));
+        let place = format!("{path}:{}", line_at(text, row.span().start));
         let RawRow { name, workload, metrics, reason, min_cpus, rt_app } = row.into_inner();
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use coreward_engine::NoTrace;
-use coreward_input::{toml_refusal, twice};
+use coreward_input::{line_at, toml_refusal, twice};
 use coreward_machine::Machine;
 use coreward_metrics::{Better, Metric, Metrics};
 use coreward_policy::Profile;
@@ -103,10 +103,7 @@ impl Plan {
         let name = path.display().to_string();
         let text = coreward_input::read_text(path, MAX_KIB)
             .map_err(|error| anyhow!("cannot read {name}: {error}"))?;
-        let place = |at: usize| {
-            let before = &text.as_bytes()[..at.min(text.len())];
-            format!("{name}:{}", 1 + before.iter().filter(|byte| **byte == b'\n').count())
-        };
+        let place = |at: usize| format!("{name}:{}", line_at(&text, at));
         let raw: RawSweep = toml::from_str(&text).map_err(|error| {
             let place = error.span().map_or(name.clone(), |span| place(span.start));
             anyhow!("{place}: {}", toml_refusal(error.message()))

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use coreward_input::toml_refusal;
+use coreward_input::{line_at, toml_refusal};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -101,8 +101,7 @@ impl Recorded {
     fn from_toml(text: &str) -> Result<Recorded, String> {
         values_fit(text)?;
         let refuse = |error: toml::de::Error| {
-            let before = &text.as_bytes()[..error.span().map_or(0, |span| span.start)];
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = line_at(text, error.span().map_or(0, |span| span.start));
             format!("line {line}: {}", toml_refusal(error.message()))
         };
         toml::from_str::<Versioned>(text)
