@@ -390,7 +390,7 @@ def test_a_missing_file_or_library_is_said_in_one_line(tmp_path):
     hidden.write_text("raise ModuleNotFoundError('No module named optuna', name='optuna')")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     status, _, errors = command("t.toml", env=environment)
-    assert (status, errors) == (2, "coreward: tune needs the Python package optuna: pip install 'coreward[tune]'\n")
+    assert (status, errors) == (2, "coreward: tune needs the Python package optuna: pip install 'optuna>=5,<6' scipy\n")
 
 
 def test_the_command_starts_the_search_and_has_its_options(cli, tmp_path):

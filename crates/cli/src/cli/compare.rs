@@ -34,8 +34,8 @@ pub(crate) struct Compare {
     pub(crate) baseline_with: Option<String>,
     #[arg(long, value_name = "M", help = MACHINE_HELP)]
     pub(crate) machine: Option<String>,
-    /// With --with: the kernel that the baseline stands for [default: on
-    /// sysfs the running one, otherwise linux-6.12]
+    /// With --with: the kernel that the baseline stands for [default: that of the
+    /// machine sysfs or of a machine file that names one, or the nearest older one; otherwise linux-6.12]
     #[arg(long, value_name = "P", requires = "with")]
     pub(crate) profile: Option<String>,
     /// With --with: the seed of the first run of each side [default: 1]
@@ -124,7 +124,8 @@ pub(crate) struct Matrix {
     /// What the baseline changes, in the same form. The change starts from the baseline [default: nothing]
     #[arg(long, value_name = "CHANGE,CHANGE...")]
     pub(crate) baseline_with: Option<String>,
-    /// The kernel that the baseline stands for [default: on sysfs the running one, otherwise linux-6.12]
+    /// The kernel that the baseline stands for [default: that of the machine sysfs or of a machine file that
+    /// names one, or the nearest older one; otherwise linux-6.12]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
     /// A machine, in the forms that coreward run takes. May be repeated [default: all of coreward machines]

@@ -65,8 +65,8 @@ pub(crate) struct Domains {
     #[arg(long, value_name = "C", default_value_t = 0,
           value_parser = within(0..=MAX_CPUS - 1))]
     pub(crate) cpu: usize,
-    /// Print names and flags as this kernel does: linux-6.1 or 6.1 [default: linux-6.12; on the machine sysfs this
-    /// kernel, or the nearest older one]
+    /// Print names and flags as this kernel does: linux-6.1 or 6.1 [default: that of the machine sysfs or of a
+    /// machine file that names one, or the nearest older one; otherwise linux-6.12]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
     /// Assume a kernel built without CONFIG_SCHED_CLUSTER, like Debian's 6.12 for arm64 [default: with]

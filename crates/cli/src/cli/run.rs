@@ -25,8 +25,8 @@ pub(crate) struct Simulated {
     /// Refuse a description that leaves something open, instead of assuming it and saying so [default: assume]
     #[arg(long)]
     pub(crate) strict: bool,
-    /// The kernel that the policy stands for: linux-6.1 or 6.1 (see coreward features) [default: linux-6.12; on the
-    /// machine sysfs this kernel, or the nearest older one]
+    /// The kernel that the policy stands for: linux-6.1 or 6.1 (see coreward features) [default: that of the
+    /// machine sysfs or of a machine file that names one, or the nearest older one; otherwise linux-6.12]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
     /// A directory with headers and tables of the policy that are to be used instead of the built-in ones (see

@@ -51,13 +51,13 @@ class Table:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a data frame of pandas, which has to be installed, as has pyarrow (`pip install coreward[pandas]`)."""
+        """As a data frame of pandas, which has to be installed, as has pyarrow (extra `pandas` of the wheel)."""
         import pyarrow
 
         return pyarrow.table(self).to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """As a data frame of polars, which has to be installed (`pip install coreward[polars]`)."""
+        """As a data frame of polars, which has to be installed (extra `polars` of the wheel)."""
         import polars
 
         return polars.DataFrame(self)

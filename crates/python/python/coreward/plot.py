@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Plots of results, drawn by Altair (`pip install coreward[plot]`). Each function returns a chart, which a notebook shows
+"""Plots of results, drawn by Altair (extra `plot` of the wheel). Each function returns a chart, which a notebook shows
 and `chart.save("F.html")` writes.
 
 Raises:

@@ -8,7 +8,7 @@
     found.exports(1).live
 
 Raises:
-    ModuleNotFoundError: Optuna or SciPy is not installed (`pip install coreward[tune]`).
+    ModuleNotFoundError: Optuna or SciPy is not installed (extra `tune` of the wheel).
 """
 
 from __future__ import annotations

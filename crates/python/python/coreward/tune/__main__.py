@@ -30,7 +30,7 @@ def main() -> int:
     try:
         from ._api import tune
     except ModuleNotFoundError as error:
-        return _refuse(f"tune needs the Python package {error.name}: pip install 'coreward[tune]'")
+        return _refuse(f"tune needs the Python package {error.name}: pip install 'optuna>=5,<6' scipy")
     try:
         files = Files([file for file in (args.file, args.state) if file])
         forms: list[tuple[str, Path | None, Callable[[Tuned], str]]] = [
