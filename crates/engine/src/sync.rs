@@ -495,13 +495,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// Standard deviation of how many events the tasks have ended, of those that have ended any.
+    /// Standard deviation of how many events the tasks have ended, of those that could. None without an event.
     pub(crate) fn events_per_task_stddev(&self) -> Option<f64> {
         let counts: Vec<f64> =
-            self.tasks.iter().filter(|t| t.sync.events > 0).map(|t| t.sync.events as f64).collect();
+            self.tasks.iter().filter(|t| t.has_events()).map(|t| t.sync.events as f64).collect();
         let n = counts.len() as f64;
         let mean = counts.iter().sum::<f64>() / n;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / n;
-        (!counts.is_empty()).then(|| variance.sqrt())
+        (mean > 0.0).then(|| variance.sqrt())
     }
 }

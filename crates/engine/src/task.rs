@@ -232,6 +232,11 @@ impl<'w> Task<'w> {
         }
     }
 
+    /// Is what it does counted in events?
+    pub(crate) fn has_events(&self) -> bool {
+        self.ops.contains(&Op::EventEnd)
+    }
+
     /// Does it compute or spin, outside the kernel?
     pub(crate) fn is_in_user_space(&self) -> bool {
         self.start_ns == 0

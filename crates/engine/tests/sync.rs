@@ -4,7 +4,7 @@ mod support;
 
 use coreward_engine::{Leaving, SimError};
 use coreward_metrics::Metric;
-use coreward_workload::{Attributes, Limits, Op, ProgramBuilder, Shared};
+use coreward_workload::{Attributes, Limits, Op, ProgramBuilder, Scale, Shared, parse};
 use support::{Setup, Workload, messages_of_sockets, program, run, sleep, spawn, workload};
 
 const MS: u64 = 1_000_000;
@@ -373,6 +373,17 @@ fn a_cpus_lock_is_spun_for() {
     assert!(with > without * 1.2, "the second spins while it has the CPU: {with} against {without}");
     assert!(with < without * 3.0, "the one that holds it gets its turns meanwhile: {with} against {without}");
     near(seconds(team(&[inside, inside]), "4c"), 0.020);
+}
+
+#[test]
+fn a_task_without_an_event_counts_among_those_that_could_have_had_one() {
+    let stddev = |events| {
+        let w = parse(&format!("sysbench threads --threads=3 --events={events} --time=0 run"), Scale::FULL);
+        Setup::new("4c", w.unwrap()).run().outcome.metrics.get(Metric::events_per_task_stddev).unwrap()
+    };
+    // sysbench prints 0.3333/0.47 and 0.6667/0.47
+    near(stddev(1), (2.0f64 / 9.0).sqrt());
+    near(stddev(2), (2.0f64 / 9.0).sqrt());
 }
 
 #[test]
