@@ -27,8 +27,8 @@ const CYCLE_NS: u64 = 1_000;
 /// Period in which main looks whether a thread has ended, in ns.
 const MAIN_NS: u64 = 10_000_000;
 
-const ALLOWED: &str = "-t -i -d -l -D --policy=other|normal|batch|idle -m --default-system --laptop, and what \
-                       shapes the output";
+const ALLOWED: &str = "-t -i -d -l -D -h -H --policy=other|normal|batch|idle -m --default-system --laptop, and \
+                       what shapes the output";
 
 /// The options of cyclictest that can be simulated, with the real tool's defaults.
 #[derive(Parser, Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,13 @@ pub struct Cyclictest {
     /// Length of the run in s; 0 for no such limit.
     #[arg(short = 'D', long, default_value_t = 0, value_parser = within(0u64..=1_000_000))]
     pub duration: u64,
+    /// Print a histogram of so many us; 0 for none. With one, all threads have the first one's interval, whatever
+    /// `-d` says (measured: `-t 3 -l 200 -h 5 -d 500` counts 200 cycles of each thread).
+    #[arg(short = 'h', long, default_value_t = 0, value_parser = within(0u64..=1_000_000))]
+    pub histogram: u64,
+    /// The same, with a column for all threads together.
+    #[arg(short = 'H', long, default_value_t = 0, value_parser = within(0u64..=1_000_000))]
+    pub histofall: u64,
     /// Policy of the threads.
     #[arg(long, default_value = "other", value_parser = policy)]
     pub policy: PolicyOfThreads,
@@ -83,7 +90,10 @@ impl Cyclictest {
     /// An option that the tool does not have or that cannot be simulated (`-p`, `-a`, `-r`), one that is out of range, or
     /// no end at all.
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, WorkloadError> {
-        let parsed = Self::try_parse_from(words).map_err(|e| usage("cyclictest", ALLOWED, &e))?;
+        let mut parsed = Self::try_parse_from(words).map_err(|e| usage("cyclictest", ALLOWED, &e))?;
+        if parsed.histogram > 0 || parsed.histofall > 0 {
+            parsed.distance = 0;
+        }
         if parsed.loops == 0 && parsed.duration == 0 {
             return Err(WorkloadError::Usage(format!(
                 "cyclictest: neither -l nor -D: it would never end (allowed: {ALLOWED})"
@@ -185,6 +195,21 @@ mod tests {
         assert!((1..=3).all(|program| w.attributes(program).policy == Policy::Batch));
         assert_eq!(w.notes.len(), 2, "-q, and the idle states: {:?}", w.notes);
         assert_eq!(parse("cyclictest -l 1000 --laptop", Scale(100_000)).unwrap().notes, [""; 0]);
+    }
+
+    #[test]
+    fn a_histogram_is_of_threads_with_one_interval() {
+        let parse = |options: &str| parse(&format!("cyclictest -t 3 -l 10 {options}"), Scale::FULL).unwrap();
+        let together = parse("-d 0");
+        for option in ["-h 5 -d 700", "-h5", "--histogram=5", "-H 5", "--histofall 5"] {
+            let w = parse(option);
+            assert_eq!(
+                (w.programs, w.notes),
+                (together.programs.clone(), together.notes.clone()),
+                "{option}"
+            );
+        }
+        assert_ne!(parse("-h 0").programs, together.programs);
     }
 
     #[test]

@@ -52,8 +52,6 @@ const CYCLICTEST: &[Ignored] = &[
     shapes(&["-M", "--refresh_on_max"], false),
     shapes(&["-u", "--unbuffered"], false),
     shapes(&["-N", "--nsecs"], false),
-    shapes(&["-h", "--histogram"], true),
-    shapes(&["-H", "--histofall"], true),
     shapes(&["--histfile"], true),
     shapes(&["--json"], true),
 ];
