@@ -206,7 +206,7 @@ impl Description {
             for (key, value) in members(root, "the file")? {
                 match key.as_str() {
                     "tasks" => tasks.push(value),
-                    "global" => global = Global::read(value)?,
+                    "global" => global.update(value)?,
                     // rt-app makes resources as it meets them; only the old grammar declares them
                     "resources" => resources.push(value),
                     _ => {
@@ -401,14 +401,14 @@ impl Description {
 }
 
 impl Global {
-    fn read(json: &Json) -> Result<Global, Refusal> {
-        let mut global = Global::default();
+    /// Takes what is in a `global`, which may be of another file than the one before: what it does not name stays.
+    fn update(&mut self, json: &Json) -> Result<(), Refusal> {
         for (key, value) in members(json, "global")? {
             let field = format!("global.{key}");
             match key.as_str() {
                 "duration" => {
                     let seconds = integer(value, &field, -1, 1_000_000)?;
-                    global.duration = u64::try_from(seconds).ok();
+                    self.duration = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
                 }
                 "calibration" => match &value.value {
                     // calibrated on that CPU, which is taken to have capacity 1024
@@ -420,11 +420,11 @@ impl Global {
                             format!("{field} is neither \"CPU\" with a number nor an integer"),
                         ));
                     }
-                    _ => global.calibration_ns = integer(value, &field, 1, 1_000_000)? as u64,
+                    _ => self.calibration_ns = integer(value, &field, 1, 1_000_000)? as u64,
                 },
-                "default_policy" => global.class = class(value, &field)?,
-                "mem_buffer_size" => global.buffer = integer(value, &field, 1, task::MAX_US)? as u64,
-                "io_device" => global.io_device = string(value, &field)?.to_owned(),
+                "default_policy" => self.class = class(value, &field)?,
+                "mem_buffer_size" => self.buffer = integer(value, &field, 1, task::MAX_US)? as u64,
+                "io_device" => self.io_device = string(value, &field)?.to_owned(),
                 "pi_enabled" => {
                     if value.value != Value::Bool(false) {
                         return Err((
@@ -439,7 +439,7 @@ impl Global {
                 _ => return Err((value.line, format!("{field} is not known"))),
             }
         }
-        Ok(global)
+        Ok(())
     }
 }
 

@@ -212,8 +212,12 @@ impl Task {
             // without phases the loop is that of the only phase, and the thread repeats that for ever: with `loop` 1, 3 or
             // 200 and a period of 10 ms, rt-app 1.0 sleeps 300 times in a `duration` of 3 s, and never ends without one
             let steps: Vec<_> = all.iter().filter(|(key, _)| !own.contains(&key.as_str())).collect();
+            if steps.is_empty() {
+                return Err((json.line, format!("{place} has neither phases nor steps")));
+            }
             let steps = reader.steps(&steps, &place, json.line)?;
-            task.phases.push(Phase { times: looped.unwrap_or(Some(1)), cpus: None, steps });
+            let times = looped.unwrap_or(Some(1)).filter(|times| *times > 0);
+            task.phases.push(Phase { times, cpus: None, steps });
             let repeated = task.phases[0].times.unwrap_or(1);
             reader.forks.iter_mut().for_each(|fork| fork.times = repeated);
         }
@@ -263,11 +267,8 @@ impl Task {
         // a phase without CPUs of its own has those of the task, if other phases may have changed them
         let pinned = self.phases.iter().any(|phase| phase.cpus.is_some());
         let cpus = |phase: &Phase| phase.cpus.or(self.cpus).filter(|_| pinned);
-        let idles = self.phases.iter().all(|phase| phase.times == Some(0));
         b.op(Op::Origin)
             .at_most_until_stopped(times, |b| {
-                // a repetition takes time, even if no phase does anything
-                let b = if idles { b.op(Op::Run { ns: BOOKKEEPING_NS }) } else { b };
                 self.phases.iter().fold(b, |b, phase| {
                     let b = match cpus(phase) {
                         Some(set) => b.op(Op::SetAffinity { set: Some(set) }),
@@ -301,6 +302,12 @@ impl Phase {
 /// How often a loop runs; None for ever.
 fn times(json: &Json, field: &str) -> Result<Option<u64>, Refusal> {
     Ok(u64::try_from(integer(json, field, -1, MAX_US)?).ok())
+}
+
+/// How often a phase runs; None for ever. rt-app looks at a phase's number only when the phase has run, so 0 is without end
+/// (measured: as many events as with -1).
+fn times_of_phase(json: &Json, field: &str) -> Result<Option<u64>, Refusal> {
+    Ok(times(json, field)?.filter(|times| *times > 0))
 }
 
 /// Why a key is refused.
@@ -345,7 +352,7 @@ impl Reader<'_> {
         for (key, value) in all {
             let field = format!("{place}.{key}");
             match key.as_str() {
-                "loop" => repeated = times(value, &field)?,
+                "loop" => repeated = times_of_phase(value, &field)?,
                 "cpus" => cpus = self.cpus(value, &field)?,
                 "taskgroup" => self.group_of_phase(value, &field)?,
                 _ => {}
@@ -434,8 +441,8 @@ impl Reader<'_> {
         for (key, value) in members {
             self.step(key, value, &format!("{place}.{key}"), &mut steps)?;
         }
-        if steps.is_empty() || steps.len() > MAX_STEPS {
-            return Err((line, format!("{place} has {} steps (allowed: 1 to {MAX_STEPS})", steps.len())));
+        if steps.len() > MAX_STEPS {
+            return Err((line, format!("{place} has {} steps (allowed: up to {MAX_STEPS})", steps.len())));
         }
         Ok(steps)
     }
@@ -453,16 +460,16 @@ impl Reader<'_> {
         let mut push = |op| steps.push(Step::Op(op));
         match kind {
             "run" => {
-                let ns = integer(json, field, 1, MAX_US)? as u64 * 1000;
+                let ns = integer(json, field, 0, MAX_US)? as u64 * 1000;
                 push(Op::Run { ns: self.calibrated(ns) });
             }
             "mem" => {
-                let bytes = integer(json, field, 1, MAX_US)? as u64;
+                let bytes = integer(json, field, 0, MAX_US)? as u64;
                 self.buffer = self.buffer.max(bytes.min(self.global.buffer));
                 push(Op::Memset { bytes });
             }
             "iorun" => {
-                let bytes = integer(json, field, 1, MAX_US)? as u64;
+                let bytes = integer(json, field, 0, MAX_US)? as u64;
                 if self.global.io_device != "/dev/null" {
                     let what = format!("{field}: writes to {} are not simulated", self.global.io_device);
                     return Err((json.line, format!("{what} (allowed: global.io_device \"/dev/null\")")));
@@ -476,7 +483,7 @@ impl Reader<'_> {
                 }
                 (0..writes).for_each(|_| push(Op::Syscall));
             }
-            "runtime" => push(Op::Spin { ns: integer(json, field, 1, MAX_US)? as u64 * 1000 }),
+            "runtime" => push(Op::Spin { ns: integer(json, field, 0, MAX_US)? as u64 * 1000 }),
             "sleep" => push(Op::Sleep { ns: integer(json, field, 0, MAX_US)? as u64 * 1000 }),
             "lock" => push(Op::Lock { mutex: self.tables.mutexes.number(string(json, field)?) }),
             "unlock" => push(Op::Unlock { mutex: self.tables.mutexes.number(string(json, field)?) }),

@@ -79,6 +79,9 @@ fn loops_are_the_threads_and_the_phases() {
     assert_eq!(times(endless), [u64::MAX, 1]);
     let phases = "{\"tasks\": {\"a\": {\"loop\": 3, \"phases\": {\"p\": {\"loop\": 4, \"run\": 1}, \"q\": {\"sleep\": 1}}}}}";
     assert_eq!(times(phases), [3, 4, 1]);
+    assert_eq!(times(&phases.replace("\"loop\": 4", "\"loop\": 0")), [3, u64::MAX, 1], "as with -1");
+    assert_eq!(times(&endless.replace("\"run\"", "\"loop\": 0, \"run\"")), [u64::MAX, u64::MAX]);
+    assert_eq!(times(&phases.replace("\"loop\": 3", "\"loop\": 0")), [0, 4, 1]);
     let half = from_text("f", phases, Scale(334_000)).unwrap();
     assert!(half.programs[1].contains(&Op::RepeatUntilStopped { times: 1 }), "of 3");
 }
@@ -142,10 +145,10 @@ fn what_is_refused_is_named_with_its_line() {
         ("{\"tasks\": {}}", "tasks has no thread"),
         (&one("\"util_min\": 5, \"run\": 1"), "tasks.a.util_min: utilization clamps are not simulated"),
         (&one("\"walk\": 5"), "tasks.a.walk is not known (steps are lock, unlock"),
-        (&one("\"run\": 0"), "tasks.a.run is 0 (allowed: 1 to 2147483647)"),
+        (&one("\"run\": -1"), "tasks.a.run is -1 (allowed: 0 to 2147483647)"),
         (&one("\"run\": \"5\""), "tasks.a.run is a string (allowed"),
         (&one("\"priority\": 20, \"run\": 1"), "tasks.a.priority is 20 (allowed: -20 to 19)"),
-        (&one("\"policy\": \"SCHED_FIFO\", \"run\": 0"), "tasks.a.run is 0"),
+        (&one("\"policy\": \"SCHED_FIFO\", \"run\": -1"), "tasks.a.run is -1"),
         (
             &one("\"policy\": \"SCHED_DEADLINE\", \"run\": 1"),
             "tasks.a.policy: SCHED_DEADLINE reserves CPU time before all other classes",
@@ -156,7 +159,7 @@ fn what_is_refused_is_named_with_its_line() {
         (&one("\n\"cpus\": [], \"run\": 1"), "f.json:2: tasks.a.cpus has no CPU"),
         (&one("\"cpus\": [1024], \"run\": 1"), "tasks.a.cpus is 1024 (allowed: 0 to 1023)"),
         (&one("\"cpus\": 1, \"run\": 1"), "tasks.a.cpus is an integer, not an array of CPUs"),
-        (&one("\"run\""), "tasks.a.run is null (allowed: 1 to 2147483647)"),
+        (&one("\"run\""), "tasks.a.run is null (allowed: 0 to 2147483647)"),
         (&one("\"taskgroup\": \"x\", \"run\": 1"), "tasks.a.taskgroup is \"x\" (allowed: a path"),
         (
             &one("\"instance\": 2, \"phases\": {\"p\": {\"taskgroup\": \"/x\", \"run\": 1}}"),
@@ -180,7 +183,7 @@ fn what_is_refused_is_named_with_its_line() {
             &one("\"timer\": {\"ref\": \"t\", \"perid\": 5}"),
             "tasks.a.timer.perid is not known (allowed: ref, period, mode)",
         ),
-        (&one("\"instance\": 3"), "tasks.a has 0 steps"),
+        (&one("\"instance\": 3"), "tasks.a has neither phases nor steps"),
         (&one("\"fork\": \"b\""), "fork: there is no task 'b'"),
         (&one("\"fork\": \"a\""), "tasks.a: it forks itself"),
         (
@@ -269,6 +272,34 @@ fn a_workload_without_an_end_runs_for_a_while() {
     assert_eq!(w.assumptions, ["tasks.a never ends, and there is no global.duration: 10 s are simulated"]);
     assert_eq!(read(&one("\"run\": 1")).assumptions, w.assumptions, "the loop is that of the phase");
     assert_eq!(read(&one("\"phases\": {\"p\": {\"run\": 1}}")).assumptions, [""; 0]);
+}
+
+#[test]
+fn a_duration_of_0_is_none() {
+    let with = |duration: &str| {
+        read(&format!("{{\"global\": {{\"duration\": {duration}}}, \"tasks\": {{\"a\": {{\"run\": 1}}}}}}"))
+    };
+    let programs = |duration| with(duration).programs;
+    assert_eq!(programs("0"), programs("-1"));
+    assert_ne!(programs("0"), programs("1"));
+}
+
+#[test]
+fn a_step_may_be_of_length_0_and_a_phase_without_steps() {
+    assert_eq!(
+        ops(&one("\"run\": 0, \"mem\": 0, \"iorun\": 0")),
+        [Op::Run { ns: 1 }, Op::Memset { bytes: 0 }]
+    );
+    assert_eq!(ops(&one("\"phases\": {\"p\": {\"loop\": 3}}")), []);
+}
+
+#[test]
+fn what_a_later_global_does_not_name_stays() {
+    let first = "{\"global\": {\"duration\": 2, \"calibration\": 300}}";
+    let second = "{\"global\": {\"calibration\": 400}, \"tasks\": {\"a\": {\"run\": 1}}}";
+    let w = from_texts(&[("g.json", first), ("t.json", second)], Scale::FULL).unwrap();
+    assert!(w.programs[0].contains(&Op::Sleep { ns: 2_000_000_000 }));
+    assert!(w.programs[1].contains(&Op::Run { ns: 800 }), "two loops of 400 ns");
 }
 
 #[test]
