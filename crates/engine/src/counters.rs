@@ -380,7 +380,6 @@ impl Counters {
         let per_task_clock = |n: u64| if task_clock > 0.0 { n as f64 / task_clock } else { 0.0 };
         let cpus = |time: f64| if runtime > 0.0 { time / runtime } else { 0.0 };
         let pct_busy = |ns: u64| if busy > 0.0 { 100.0 * s(ns) / busy } else { 0.0 };
-        let us = |percent| self.latency.percentile(percent).map_or(0.0, |ns| ns as f64 / 1e3);
         let mut values = vec![
             (Metric::runtime_s, runtime),
             (Metric::cpu_migrations, migrations as f64),
@@ -394,10 +393,6 @@ impl Counters {
             (Metric::context_switches_involuntary, self.switches_involuntary as f64),
             (Metric::context_switches_per_s, per_task_clock(switches)),
             (Metric::wakeups, self.wakeups as f64),
-            (Metric::wakeup_latency_us_p50, us(50.0)),
-            (Metric::wakeup_latency_us_p90, us(90.0)),
-            (Metric::wakeup_latency_us_p99, us(99.0)),
-            (Metric::wakeup_latency_us_p999, us(99.9)),
             (Metric::task_clock_s, task_clock),
             (Metric::cpus_utilized, cpus(task_clock)),
             (Metric::cpus_busy, cpus(busy)),
@@ -431,9 +426,22 @@ impl Counters {
         if self.messages > 0 && runtime > 0.0 {
             values.push((Metric::messages_per_s, self.messages as f64 / runtime));
         }
+        values.extend(self.wakeup_metrics());
         values.extend(self.event_metrics(runtime));
         values.extend(self.reply_metrics());
         values.into_iter().collect()
+    }
+
+    /// None if nothing woke.
+    fn wakeup_metrics(&self) -> impl Iterator<Item = (Metric, f64)> {
+        let percentiles = [
+            (Metric::wakeup_latency_us_p50, 50.0),
+            (Metric::wakeup_latency_us_p90, 90.0),
+            (Metric::wakeup_latency_us_p99, 99.0),
+            (Metric::wakeup_latency_us_p999, 99.9),
+        ];
+        let us = |percent| self.latency.percentile(percent).map(|ns| ns as f64 / 1e3);
+        percentiles.into_iter().filter_map(move |(metric, percent)| Some((metric, us(percent)?)))
     }
 
     fn event_metrics(&self, runtime: f64) -> Vec<(Metric, f64)> {

@@ -38,6 +38,14 @@ fn intervals_follow_each_other_from_the_start_to_the_end() {
     let spans: Vec<_> = parts.intervals.iter().map(|interval| (interval.from_ns, interval.to_ns)).collect();
     assert_eq!(spans[..3], [(0, 3 * MS), (3 * MS, 6 * MS), (6 * MS, 9 * MS)]);
     assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0));
+    // the task sleeps from 5 to 9 ms: the first and the second have no wakeup, and so no latency of one
+    let latencies = parts.intervals.iter().map(|i| i.metrics.get(Metric::wakeup_latency_us_p50).is_some());
+    let wakeups = parts.intervals.iter().map(|i| i.metrics.get(Metric::wakeups) > Some(0.0));
+    assert!(
+        latencies.clone().eq(wakeups)
+            && latencies.clone().any(|some| some)
+            && !latencies.clone().all(|some| some)
+    );
     let runtime = parts.metrics.get(Metric::runtime_s).unwrap() * 1e9;
     assert!((spans.last().unwrap().1 as f64 - runtime).abs() < 1.0);
     let used: Vec<_> =

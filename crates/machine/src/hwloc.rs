@@ -250,7 +250,8 @@ impl<'a, 'input> Reader<'a, 'input> {
                 found.capacities.extend(cpus.iter().map(|cpu| (cpu, capacity)));
             }
             let max_khz = match info("FrequencyMaxMHz") {
-                Some(info) => Some(self.number(&info, "value", MAX_MHZ)? * 1000),
+                // 0 is not known, as of caches
+                Some(info) => Some(self.number(&info, "value", MAX_MHZ)? * 1000).filter(|khz| *khz > 0),
                 None => None,
             };
             let core = info("CoreType").and_then(|info| Core::named(info.attribute("value")?));

@@ -109,6 +109,8 @@ fn capacities_come_from_kinds_of_cpus() {
     let unknown =
         "the CPUs are of 2 kinds, but nothing says how fast they are: all CPUs are taken as equally fast";
     assert_eq!(kinds("", ""), (1024, 1024, unknown.into()));
+    let mhz = |mhz| info("FrequencyMaxMHz", mhz);
+    assert_eq!(kinds(&mhz("0"), &mhz("3000")), (1024, 1024, unknown.into()), "0 is not known");
 }
 
 /// A sysfs tree of two CPUs, file by file.
