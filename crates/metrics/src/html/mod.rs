@@ -25,7 +25,7 @@ td { white-space: nowrap; } th:first-child, td:first-child, td.text { text-align
 .good { color: var(--good); } .bad { color: var(--bad); } .plain { opacity: .7; }
 svg { display: block; max-width: 100%; height: auto; } svg text { fill: currentColor; font-size: 13px; }
 svg rect { fill: var(--bar); } svg line { stroke: currentColor; stroke-width: 1.5; }
-svg .grid { stroke: var(--line); stroke-width: 1; } svg path { fill: none; stroke: var(--bar); stroke-width: 2; }
+svg .grid { stroke: var(--line); stroke-width: 1; } svg path { fill: none; stroke: var(--bar); stroke-width: 2; stroke-linecap: round; }
 svg path.second { stroke: var(--bad); stroke-dasharray: 6 3; }
 svg line.good { stroke: var(--good); } svg line.bad { stroke: var(--bad); } svg circle { fill: currentColor; }
 svg circle.run { fill: none; stroke: currentColor; stroke-width: 1; } svg circle.good { fill: var(--good); }

@@ -65,8 +65,11 @@ pub fn lines(title: &str, times: &[f64], lines: &[Line<'_>]) -> String {
         let mut path = String::new();
         let mut drawn = false;
         for (s, value) in times.iter().zip(&line.values) {
-            if let Some(value) = value {
-                _ = write!(path, "{}{:.1} {:.1}", if drawn { "L" } else { "M" }, x(*s), y(*value));
+            match value {
+                Some(value) if drawn => _ = write!(path, "L{:.1} {:.1}", x(*s), y(*value)),
+                // a line of no length, so that a point which no other follows is a dot
+                Some(value) => _ = write!(path, "M{:.1} {:.1}h0", x(*s), y(*value)),
+                None => {}
             }
             drawn = value.is_some();
         }
@@ -134,7 +137,7 @@ mod tests {
         let svg = lines("t", &[1.0, 2.0, 3.0, 4.0], &[line]);
         let path = svg.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
         // from the lower end of the scale to its upper end, and half of it
-        assert_eq!(path, "M278.8 190.0L467.5 12.0M845.0 101.0");
+        assert_eq!(path, "M278.8 190.0h0L467.5 12.0M845.0 101.0h0", "the last one is a dot");
     }
 
     #[test]
