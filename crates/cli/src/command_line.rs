@@ -11,7 +11,14 @@ use clap::{Arg, Command, CommandFactory};
 use crate::cli::Cli;
 
 /// Options of real tools that have the name of one of coreward's.
-const AMBIGUOUS: [(&str, &str); 1] = [("schbench", "json")];
+const AMBIGUOUS: [(&str, &str); 6] = [
+    ("cyclictest", "json"),
+    ("cyclictest", "policy"),
+    ("cyclictest", "quiet"),
+    ("schbench", "json"),
+    ("stress-ng", "cpu"),
+    ("stress-ng", "quiet"),
+];
 
 /// The arguments with the workload as one of them.
 ///
@@ -100,7 +107,8 @@ fn ambiguous(tool: &str, option: &Arg) -> bool {
 mod tests {
     use super::*;
     use coreward_workload::{
-        Encoder, Hackbench, Netperf, PerfMessaging, PerfPipe, Schbench, SchbenchOld, Server, Sysbench, Tbench,
+        Cyclictest, Encoder, Hackbench, Netperf, PerfMessaging, PerfPipe, Schbench, SchbenchOld, Server,
+        StressNg, Sysbench, Tbench,
     };
 
     /// The arguments after `coreward`, and after being joined; an error as it is.
@@ -185,6 +193,18 @@ mod tests {
         let refused = joined(&["run", "schbench", "-t", "4", "--json"]).unwrap_err();
         assert!(refused.starts_with("`--json` is an option of schbench and of coreward: put"), "{refused}");
         assert!(joined(&["run", "--json", "schbench", "-t", "4"]).is_ok());
+        for line in [
+            ["run", "cyclictest", "--policy=batch"],
+            ["run", "cyclictest", "--json"],
+            ["compare", "cyclictest", "--quiet"],
+            ["run", "stress-ng", "--quiet"],
+            ["explain", "stress-ng", "--cpu"],
+        ] {
+            let line = line.into_iter().chain(["--machine", "2c"]).collect::<Vec<_>>();
+            let refused = joined(&line).unwrap_err();
+            assert!(refused.contains("and of coreward: put it before"), "{refused}");
+        }
+        assert!(joined(&["run", "stress-ng", "--cpu", "1"]).is_ok(), "run has no such option");
         assert!(joined(&["run", "hackbench", "--json"]).is_ok(), "hackbench has no such option");
         let refused = joined(&["run", "rt-app", "my file.json"]).unwrap_err();
         assert!(refused.contains("`my file.json`"), "{refused}");
@@ -196,6 +216,7 @@ mod tests {
         let mut cli = Cli::command();
         cli.build();
         let tools = [
+            Cyclictest::command(),
             Encoder::command(),
             Hackbench::command(),
             Netperf::command(),
@@ -204,6 +225,7 @@ mod tests {
             Schbench::command(),
             SchbenchOld::command(),
             Server::command(),
+            StressNg::command(),
             Sysbench::command(),
             Tbench::command(),
         ];

@@ -47,7 +47,7 @@ pub struct Cyclictest {
     #[arg(short, long, default_value_t = 0, value_parser = within(0u64..=1_000_000_000))]
     pub loops: u64,
     /// Length of the run in s; 0 for no such limit.
-    #[arg(short = 'D', long, default_value_t = 0, value_parser = within(0u64..=1_000_000))]
+    #[arg(short = 'D', long, default_value_t = 0, value_parser = seconds)]
     pub duration: u64,
     /// Print a histogram of so many us; 0 for none. With one, all threads have the first one's interval, whatever
     /// `-d` says (measured: `-t 3 -l 200 -h 5 -d 500` counts 200 cycles of each thread).
@@ -62,6 +62,18 @@ pub struct Cyclictest {
     /// Lock the memory, which has no effect here.
     #[arg(short, long)]
     pub mlockall: bool,
+    /// Shapes the output, which is not simulated.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The same.
+    #[arg(short = 'M', long = "refresh_on_max")]
+    pub refresh_on_max: bool,
+    /// The same.
+    #[arg(short, long)]
+    pub unbuffered: bool,
+    /// The same.
+    #[arg(short = 'N', long)]
+    pub nsecs: bool,
     /// Leave idle states as they are.
     #[arg(long)]
     pub default_system: bool,
@@ -81,6 +93,10 @@ fn policy(name: &str) -> Result<PolicyOfThreads, String> {
         "idle" => Policy::Idle,
         _ => return Err("other classes than the fair one are not simulated".into()),
     }))
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    crate::seconds::seconds(text, "smhd", 0)
 }
 
 impl Cyclictest {
@@ -193,8 +209,15 @@ mod tests {
         assert_eq!(periods, [None, Some(200_000), Some(300_000), Some(400_000)]);
         assert_eq!(w.attributes(0).policy, Policy::Other, "main");
         assert!((1..=3).all(|program| w.attributes(program).policy == Policy::Batch));
-        assert_eq!(w.notes.len(), 2, "-q, and the idle states: {:?}", w.notes);
+        assert_eq!(w.notes.len(), 1, "the idle states: {:?}", w.notes);
         assert_eq!(parse("cyclictest -l 1000 --laptop", Scale(100_000)).unwrap().notes, [""; 0]);
+    }
+
+    #[test]
+    fn options_of_one_letter_may_be_one_word_and_times_have_units() {
+        let parse = |options: &str| parse(&format!("cyclictest {options}"), Scale::FULL).unwrap();
+        assert_eq!(parse("-mqNMu -D 1m").limits.time_ns, 60_000_000_000);
+        assert_eq!(parse("-mq -D 90").limits.time_ns, parse("-D 90s").limits.time_ns);
     }
 
     #[test]

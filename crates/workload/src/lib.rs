@@ -16,6 +16,7 @@ pub mod recorded;
 mod role;
 pub mod rt_app;
 mod schbench;
+mod seconds;
 mod server;
 mod stress_ng;
 mod sysbench;

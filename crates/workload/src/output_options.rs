@@ -47,19 +47,9 @@ const NETPERF: &[Ignored] = &[
     shapes(&["-k"], true),
 ];
 
-const CYCLICTEST: &[Ignored] = &[
-    shapes(&["-q", "--quiet"], false),
-    shapes(&["-M", "--refresh_on_max"], false),
-    shapes(&["-u", "--unbuffered"], false),
-    shapes(&["-N", "--nsecs"], false),
-    shapes(&["--histfile"], true),
-    shapes(&["--json"], true),
-];
+const CYCLICTEST: &[Ignored] = &[shapes(&["--histfile"], true), shapes(&["--json"], true)];
 
 const STRESS_NG: &[Ignored] = &[
-    shapes(&["--metrics"], false),
-    shapes(&["--metrics-brief"], false),
-    shapes(&["-q", "--quiet"], false),
     Ignored { names: &["--cpu-method"], has_value: true, why: "what is computed is not simulated" },
     Ignored { names: &["--pipe-data-size"], has_value: true, why: "stress-ng 0.15 forgets it" },
 ];

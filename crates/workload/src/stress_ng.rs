@@ -29,8 +29,8 @@ const READER: u32 = 1;
 const ALLOWED: &str = "one of --cpu N, --switch N and --pipe N, --timeout SECONDS or --switch-ops or --pipe-ops N, \
                        and --cpu-method, --pipe-data-size, --metrics, --metrics-brief, --quiet, which have no effect";
 
-/// The most workers of a stressor.
-const MAX_WORKERS: u32 = 100_000;
+/// The most workers of a stressor that the tool starts (STRESS_PROCS_MAX).
+const MAX_WORKERS: u32 = 8192;
 /// The most operations of all workers of a stressor.
 const MAX_OPS: u64 = 1_000_000_000_000;
 
@@ -58,6 +58,15 @@ pub struct StressNg {
     /// Time in s.
     #[arg(short, long, value_parser = seconds)]
     pub timeout: Option<u64>,
+    /// Shapes the output, which is not simulated.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The same.
+    #[arg(long)]
+    pub metrics: bool,
+    /// The same.
+    #[arg(long)]
+    pub metrics_brief: bool,
 }
 
 /// What the workers of `--switch` and `--pipe` do.
@@ -73,19 +82,8 @@ struct Packets {
     buffers: u8,
 }
 
-/// `90`, `90s`, `2m` or `1h` in s.
 fn seconds(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(digits) => (digits, &text[digits.len()..]),
-        None => (text, "s"),
-    };
-    let unit = match unit {
-        "m" => 60,
-        "h" => 3600,
-        _ => 1,
-    };
-    let seconds = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    seconds.filter(|s| (1..=1_000_000).contains(s)).ok_or_else(|| "allowed are 1 to 1000000 s".into())
+    crate::seconds::seconds(text, "smhdwySMHDWY", 1)
 }
 
 impl StressNg {
@@ -205,12 +203,12 @@ mod tests {
     fn times_are_read_as_the_tool_reads_them() {
         let time = |text: &str| seconds(text).ok();
         assert_eq!(
-            [time("90"), time("90s"), time("2m"), time("1h")],
-            [Some(90), Some(90), Some(120), Some(3600)]
+            [time("90"), time("90s"), time("2M"), time("1h"), time("1w")],
+            [Some(90), Some(90), Some(120), Some(3600), Some(604_800)]
         );
         assert_eq!([time("0"), time("s"), time("-1"), time("1x"), time("999999999999h")], [None; 5]);
         let w = parse("stress-ng -c 3 -t 2s --metrics-brief --cpu-method int64", Scale(500_000)).unwrap();
-        assert_eq!((w.limits.time_ns, w.notes.len()), (1_000_000_000, 2), "{:?}", w.notes);
+        assert_eq!((w.limits.time_ns, w.notes.len()), (1_000_000_000, 1), "{:?}", w.notes);
     }
 
     #[test]
@@ -238,7 +236,7 @@ mod tests {
             ("-t 5", "--cpu"),
             ("--cpu 2 --switch 2 -t 5", "cannot be used with"),
             ("--cpu 2 --pipe-ops 5", "cannot be used with"),
-            ("--cpu 0 -t 5", "allowed are 1 to 100000"),
+            ("--cpu 0 -t 5", "allowed are 1 to 8192"),
         ] {
             let e = StressNg::parse(bad.split_whitespace()).unwrap_err().to_string();
             assert!(e.contains(part) && e.contains("allowed: "), "{bad}: {e}");
