@@ -455,6 +455,9 @@ impl Reader<'_> {
             let capacity = self.integer(&key, figure, 1, 1024)? as u32;
             let cpus =
                 CpuSet::parse_list(list).map_err(|what| self.wrong(figure, format!("{key}: {what}")))?;
+            if cpus.is_empty() {
+                return Err(self.wrong(figure, format!("{key}: it names no CPU")));
+            }
             if let Some(cpu) = cpus.iter().find(|&cpu| seen.contains(cpu) || cpu >= machine.cpus.len()) {
                 let what = match seen.contains(cpu) {
                     true => format!("{key}: CPU {cpu} already has a capacity"),

@@ -317,6 +317,7 @@ fn wrong_cpus() {
         message("shape = \"2c\"\n[capacity]\n\"0\" = 512\n\"0-1\" = 256"),
         "m.toml:4: capacity.0-1: CPU 0 already has a capacity"
     );
+    assert_eq!(message("shape = \"2c\"\n[capacity]\n\"\" = 10"), "m.toml:3: capacity.: it names no CPU");
     assert_eq!(
         message("shape = \"2c\"\n[capacity]\n\"0\" = 1025"),
         "m.toml:3: capacity.0 is 1025, allowed are 1 to 1024"

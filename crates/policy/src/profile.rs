@@ -133,11 +133,12 @@ pub fn kernel_version(release: &str) -> (u32, u32) {
 /// The first three numbers of a kernel's release.
 type Release = [u32; 3];
 
-/// The release in `6.12.107+deb13-amd64` or `linux-6.12`; zeros for what is none.
+/// The release in `6.12.107+deb13-amd64` or `linux-6.12`; zeros for what is none, and a number that is too large is the largest.
 fn numbers(release: &str) -> Release {
     let release = release.strip_prefix("linux-").unwrap_or(release);
     let version = release.split(['-', '+']).next().unwrap_or_default();
-    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let number = |text: &str| if text.is_empty() { 0 } else { text.parse().unwrap_or(u32::MAX) };
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(number);
     std::array::from_fn(|_| numbers.next().unwrap_or(0))
 }
 
@@ -216,6 +217,7 @@ mod tests {
         assert_eq!(of("5.15.0-91-generic"), ("linux-5.15", false));
         assert_eq!(of("6.6.87.2-microsoft-standard-WSL2"), ("linux-6.6", false));
         assert_eq!(of("99.0"), (*Profile::ALL.last().unwrap(), true));
+        assert_eq!(of("99999999999999999999.1"), (*Profile::ALL.last().unwrap(), true));
         assert_eq!(of("2.6.32"), (Profile::ALL[0], true));
     }
 
