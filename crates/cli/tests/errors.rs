@@ -80,11 +80,6 @@ fn profiles_and_features() {
 #[test]
 fn tunables_and_costs() {
     refused_option(&["--cost", "tick_ns=1", "--cost", "tick_ns=2"], "--cost: tick_ns is there twice");
-    refused_option(&["--set", "nr_migrate=1", "--set", "nr_migrate=2"], "--set: nr_migrate is there twice");
-    refused_option(
-        &["--sched-feat", "WA_IDLE", "--sched-feat", "NO_WA_IDLE"],
-        "--sched-feat: WA_IDLE is there twice",
-    );
     refused_option(&["--set", "nr_migrate=0"], "--set: nr_migrate is 0, allowed are 1 to 128 (tasks)");
     refused_option(
         &["--set", "slice_ns=6"],

@@ -45,6 +45,12 @@ fn a_json_file_is_refused_by_what_is_wrong() {
         "m.json: caches.l2_bytes is 0, allowed are 1 to 17179869184 bytes, as a number or like \"32KiB\", \"2MiB\""
     );
     assert!(changed("\"node\": 0", "\"nodes\": 0").contains("unknown field `nodes`"));
+    assert_eq!(changed("\"nodes\": 2", "\"nodes\": 9"), "m.json: nodes is 9, but the CPUs are in 2");
+    let of_no_cost = "\"own_bounds\": {\"nope\": [1, 9]}, \"hz\": 250";
+    assert_eq!(changed("\"hz\": 250", of_no_cost), "m.json: own_bounds.nope: there is no such cost");
+    let cpus = text.split_once("\"cpus\": [").unwrap().1.split_once("\n  ]").unwrap().0;
+    assert_eq!(message(&text.replacen(cpus, "", 1)), "m.json: cpus has none");
+    assert!(Machine::from_json_str("m.json", &format!("\u{feff}{text}")).is_ok());
     for (from, to) in
         [("\"core\": 0", "\"core\": 7"), ("\"llc\": 0", "\"llc\": 3"), ("\"package\": 0", "\"package\": 9")]
     {

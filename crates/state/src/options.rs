@@ -1,6 +1,5 @@
 //! The options that change a policy.
 
-use coreward_input::twice;
 use coreward_policy::{Assignment, Changes, Code};
 
 /// The changes that a user makes to a policy, on any command line.
@@ -19,7 +18,7 @@ impl Options {
     /// The changes to a policy with this code that the options ask for.
     ///
     /// # Errors
-    /// A name is unknown or there twice, or a value out of its range; the message begins with the option.
+    /// A name is unknown, or a value out of its range; the message begins with the option.
     pub fn changes(&self, code: &Code) -> Result<Changes, String> {
         let mut changes = Changes::default();
         self.add_to(&mut changes, code)?;
@@ -31,15 +30,6 @@ impl Options {
     /// # Errors
     /// As [`Options::changes`].
     pub fn add_to(&self, changes: &mut Changes, code: &Code) -> Result<(), String> {
-        let features = self.sched_feat.iter().map(|name| name.strip_prefix("NO_").unwrap_or(name));
-        let tunables = self.set.iter().map(|assignment| assignment.name.as_str());
-        for (option, names) in
-            [("--sched-feat", features.collect::<Vec<_>>()), ("--set", tunables.collect::<Vec<_>>())]
-        {
-            if let Some(name) = twice(&names) {
-                return Err(format!("{option}: {name} is there twice"));
-            }
-        }
         for name in &self.sched_feat {
             changes.sched_feat(code, name).map_err(|wrong| format!("--sched-feat: {wrong}"))?;
         }
