@@ -62,7 +62,7 @@ type Split<'a> = (Vec<&'a str>, Vec<&'a str>);
 /// `None` if the workload is one word already, or missing.
 fn split<'a>(command: &Command, words: &[&'a str]) -> Result<Option<Split<'a>>, String> {
     let (mut own, mut workload) = (Vec::new(), Vec::new());
-    let mut rest = words.iter().copied();
+    let mut rest = words.iter().copied().peekable();
     while let Some(word) = rest.next() {
         if word == "--" {
             // netperf's own words may follow a `--`, which it has to see
@@ -76,8 +76,16 @@ fn split<'a>(command: &Command, words: &[&'a str]) -> Result<Option<Split<'a>>, 
                 ));
             }
             own.push(word);
-            if option.get_action().takes_values() && !option.is_require_equals_set() && !word.contains('=') {
-                own.extend(rest.next());
+            if option.get_action().takes_values() && !word.contains('=') {
+                match rest.peek() {
+                    _ if !option.is_require_equals_set() => own.extend(rest.next()),
+                    Some(value) if is_value(value) => {
+                        return Err(format!(
+                            "the value of `{word}` has to follow it in one word: {word}={value}"
+                        ));
+                    }
+                    _ => {}
+                }
             }
         } else if !workload.is_empty() {
             workload.push(word);
@@ -90,6 +98,11 @@ fn split<'a>(command: &Command, words: &[&'a str]) -> Result<Option<Split<'a>>, 
         }
     }
     Ok((!workload.is_empty()).then_some((own, workload)))
+}
+
+/// Is it a number or a file for a report, which no workload begins with?
+fn is_value(word: &str) -> bool {
+    word.parse::<f64>().is_ok() || word.ends_with(".json") || word.ends_with(".html")
 }
 
 /// The long option of the subcommand that the word is.
@@ -186,6 +199,21 @@ mod tests {
         ] {
             assert_eq!(joined(line), Ok(line.join("|")));
         }
+    }
+
+    #[test]
+    fn a_value_that_is_not_in_its_options_word_is_refused() {
+        for (line, what) in [
+            (&["compare", "--with", "x", "--intervals", "10", "hackbench -g 1"][..], "--intervals=10"),
+            (&["compare", "hackbench", "--with", "x", "--json", "x.json"], "--json=x.json"),
+        ] {
+            let refused = joined(line).unwrap_err();
+            assert!(refused.ends_with(&format!("in one word: {what}")), "{refused}");
+        }
+        assert_eq!(
+            joined(&["run", "--json", "hackbench", "-g", "1"]),
+            Ok("run|--json|--|hackbench -g 1".into())
+        );
     }
 
     #[test]
