@@ -432,7 +432,7 @@ impl Counters {
         values.into_iter().collect()
     }
 
-    /// None if nothing woke.
+    /// Percentiles of the latencies of wakeups; none of them if nothing woke.
     fn wakeup_metrics(&self) -> impl Iterator<Item = (Metric, f64)> {
         let percentiles = [
             (Metric::wakeup_latency_us_p50, 50.0),
