@@ -60,6 +60,7 @@ pub(crate) struct Prepared {
 }
 
 /// A workload that all sides run.
+#[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) label: Option<String>,
     pub(crate) workload: Workload,
@@ -290,6 +291,19 @@ impl Prepared {
         self.hosts.iter().map(|host| host.with_costs(costs)).collect()
     }
 
+    /// The cases with so much of the workload as the runs at points have.
+    fn point_cases(&self) -> Result<Vec<Case>> {
+        let of = |(case, Named { text, place }): (&Case, &Named)| {
+            let scale = Scale(case.scale.of(self.experiment.points_scale.0.into()) as u32);
+            let workload = match scale == case.scale {
+                true => case.workload.clone(),
+                false => coreward_workload::parse(text, scale).with_context(|| place.clone())?,
+            };
+            Ok(Case { workload, scale, ..case.clone() })
+        };
+        zip(&self.cases, self.experiment.cases.iter().map(|case| &case.workload)).map(of).collect()
+    }
+
     /// For each case and each point, the metrics of one run of each side on the hosts of the point. The runs of point i
     /// have the i-th seed.
     pub(crate) fn run_points(
@@ -301,7 +315,8 @@ impl Prepared {
             let batch = |(i, hosts): (usize, _)| Batch { case, ablation: None, hosts, runs: i..i + 1 };
             hosts.iter().map(Vec::as_slice).enumerate().map(batch).collect::<Vec<_>>()
         };
-        let batches: Vec<_> = self.cases.iter().flat_map(of_case).collect();
+        let cases = self.point_cases()?;
+        let batches: Vec<_> = cases.iter().flat_map(of_case).collect();
         let first = |side: Vec<Ran>| side.into_iter().map(|run| run.metrics).next().expect("one run a side");
         let points: Vec<Vec<Metrics>> = self
             .run(&batches, pool)?

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use coreward_machine::{CostField, Costs, Machine};
 use coreward_metrics::stats::delta_pct;
 use coreward_metrics::{Comparison, Metric, Metrics, Uncertainty};
+use coreward_workload::Scale;
 use rayon::ThreadPool;
 
 use crate::prepared::Prepared;
@@ -80,6 +81,9 @@ pub(crate) fn add(
             (field.name, costs.iter().map(|c| c.get(field.name).unwrap_or(0) as f64).collect())
         })
         .collect();
+    let scale = prepared.experiment.points_scale;
+    let part = (scale != Scale::FULL).then(|| f64::from(scale.0) / f64::from(Scale::FULL.0));
+    let shorter = part.map(|part| format!(", with {part} of the workload")).unwrap_or_default();
     for (comparison, runs) in comparisons.iter_mut().zip(prepared.run_points(&hosts, pool)?) {
         let metrics = metrics(comparison);
         for (i, variant) in comparison.variants.iter_mut().enumerate() {
@@ -88,7 +92,7 @@ pub(crate) fn add(
                     delta_pct(metric.better(), sides[0].get(metric)?, sides[i + 1].get(metric)?)
                 };
                 let changes: Vec<_> = runs.iter().map(of).collect();
-                Some((metric, Uncertainty::of(&of_costs, &changes)?))
+                Some((metric, Uncertainty { part, ..Uncertainty::of(&of_costs, &changes)? }))
             };
             variant.uncertainty = metrics.iter().copied().filter_map(change).collect::<BTreeMap<_, _>>();
         }
@@ -96,7 +100,7 @@ pub(crate) fn add(
         let varied = space.bounds.len();
         comparison.notes.push(format!(
             "the intervals are over the bounds of {varied} of the machine's costs, one run of each side at each of {points} \
-             points; they say nothing of what the model lacks"
+             points{shorter}; they say nothing of what the model lacks"
         ));
     }
     Ok(())

@@ -189,10 +189,20 @@ fn intervals_show_what_a_change_hangs_on() {
     assert_eq!(counts, [5, 0], "of no row is the published change in it");
     let same = |row: &Value| {
         let mut row = row.clone();
-        row.as_object_mut().unwrap().retain(|key, _| key != "interval_pct" && key != "at_points_pct");
+        let of_interval = ["interval_pct", "interval_part", "at_points_pct"];
+        row.as_object_mut().unwrap().retain(|key, _| !of_interval.contains(&key.as_str()));
         row
     };
     assert_eq!(with.iter().map(same).collect::<Vec<_>>(), without);
+
+    // shorter runs at the points: another interval of the same change, and it says so
+    fs::write(&file, EXPERIMENT.replace("runs = 2", "runs = 2\npoints = 10\npoints_scale = 0.3")).unwrap();
+    let (shorter, _) = rows(&["--intervals"]);
+    assert_eq!(shorter.iter().map(same).collect::<Vec<_>>(), without);
+    assert_ne!(shorter[0]["interval_pct"], with[0]["interval_pct"]);
+    assert_eq!((&shorter[0]["interval_part"], with[0].get("interval_part")), (&Value::from(0.3), None));
+    let page = coreward(&["fidelity", dir.to_str().unwrap(), "--intervals"]).stdout;
+    assert!(page.lines().any(|line| line.starts_with("| T-4 ") && line.ends_with("+0.0 to +0.0 (0.3) |")));
 }
 
 #[test]

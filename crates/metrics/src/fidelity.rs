@@ -111,6 +111,9 @@ pub struct Row {
     /// if that was not asked for, or if the statistic is one of many runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_pct: Option<[f64; 2]>,
+    /// The part of the workload that the runs at the points of the interval have, if it is not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_part: Option<f64>,
     /// The simulated changes at the points of the interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_points_pct: Vec<Option<f64>>,
@@ -139,6 +142,7 @@ impl Row {
             simulated_pct: beside.delta_pct,
             simulated_spread_pct: beside.spread_pct,
             interval_pct: beside.uncertainty.map(|it| [it.low_pct, it.high_pct]),
+            interval_part: beside.uncertainty.and_then(|it| it.part),
             at_points_pct: beside.uncertainty.map(|it| it.changes.clone()).unwrap_or_default(),
             verdict: RowVerdict::NotSimulated,
         };

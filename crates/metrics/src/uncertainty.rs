@@ -30,6 +30,9 @@ pub struct Uncertainty {
     pub high_pct: f64,
     /// The costs that move the change more than chance would, the most important one first; at most three.
     pub movers: Vec<Mover>,
+    /// The part of the workload that the runs at the points have, if it is not all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<f64>,
     /// The changes at all points, `None` where there is none.
     #[serde(skip)]
     pub changes: Vec<Option<f64>>,
@@ -73,6 +76,7 @@ impl Uncertainty {
             low_pct: percentile(&present, LOW_PERCENT)?,
             high_pct: percentile(&present, HIGH_PERCENT)?,
             movers,
+            part: None,
             changes: changes.to_vec(),
         })
     }

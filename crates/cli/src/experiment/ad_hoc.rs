@@ -6,6 +6,7 @@ use coreward_engine::Settings;
 use coreward_input::did_you_mean;
 use coreward_machine::Costs;
 use coreward_policy::{Assignment, Profile};
+use coreward_workload::Scale;
 
 use super::{Case, Experiment, ExperimentError, Named, Side};
 use crate::policy::Policy;
@@ -84,6 +85,7 @@ impl Experiment {
             time_limit_s: TIME_LIMIT_S,
             skip_steady_pct: None,
             points: None,
+            points_scale: Scale::FULL,
             events: Vec::new(),
             headline: Vec::new(),
             baseline,

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use coreward_engine::Change;
 use coreward_metrics::{Metric, Published};
+use coreward_workload::Scale;
 
 use crate::policy::Policy;
 
@@ -49,6 +50,8 @@ pub struct Experiment {
     pub(crate) skip_steady_pct: Option<f64>,
     /// Points at which the costs are varied for the intervals of published figures.
     pub(crate) points: Option<u32>,
+    /// The part of the workload that the runs at the points have.
+    pub(crate) points_scale: Scale,
     pub(crate) events: Vec<Change>,
     pub(crate) headline: Vec<Metric>,
     pub(crate) baseline: Side,

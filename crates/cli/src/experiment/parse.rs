@@ -46,6 +46,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         source.number("time_limit", raw.time_limit.as_ref(), MAX_TIME_LIMIT_S, TIME_LIMIT_S)?;
     let skip_steady_pct = source.skip_steady(raw.skip_steady.as_ref())?;
     let points = source.points(raw.points.as_ref())?;
+    let points_scale = source.points_scale(raw.points_scale.as_ref())?;
     let event = |event: &Spanned<String>| {
         event.get_ref().parse().map_err(|what: String| source.at(event, "events", &what))
     };
@@ -64,6 +65,7 @@ pub(super) fn experiment(path: &str, text: &str) -> Parsed<Experiment> {
         time_limit_s,
         skip_steady_pct,
         points,
+        points_scale,
         events,
         headline: source.headline(raw.headline)?,
         baseline,
@@ -372,6 +374,10 @@ mod tests {
         assert_eq!(
             message(&CASES.replace("2.5", "0")),
             "e.toml:3: skip_steady: it is 0, allowed are 0.1 to 20"
+        );
+        assert_eq!(
+            message(&CASES.replace("skip_steady = 2.5", "points_scale = 2")),
+            "e.toml:3: points_scale: scale is 2, allowed are 0.000001 to 1, with at most 6 decimals"
         );
         let many = (0..65).map(|i| format!("[[case]]\nlabel = '{i}'\nworkload = 'hackbench'\n"));
         let many = MINIMAL.replace("workload = 'hackbench'\n", "") + &many.collect::<String>();

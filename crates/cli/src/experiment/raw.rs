@@ -47,6 +47,10 @@ pub(super) struct RawExperiment {
     #[serde(default)]
     #[schemars(schema_with = "schema::points")]
     pub(super) points: Option<Spanned<u32>>,
+    /// The part of the workload that the runs at these points have, for runs that take long; default: 1.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::points_scale")]
+    pub(super) points_scale: Option<Spanned<f64>>,
     /// Seed of the first run of each side; default: 1.
     pub(super) seed: Option<u64>,
     /// cpuset.sched_relax_domain_level on all sides; default: no request.

@@ -70,6 +70,10 @@ pub(super) fn points(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": uncertainty::ALLOWED.start(), "maximum": uncertainty::ALLOWED.end()})
 }
 
+pub(super) fn points_scale(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+}
+
 pub(super) fn skip_steady(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "number", "minimum": SKIP_STEADY_PCT.start(), "maximum": SKIP_STEADY_PCT.end()})
 }

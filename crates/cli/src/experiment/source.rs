@@ -7,9 +7,11 @@ use std::ops::{Range, RangeInclusive};
 use coreward_engine::Settings;
 use coreward_input::{line_at, toml_refusal, twice};
 use coreward_metrics::Metric;
+use coreward_workload::Scale;
 use toml::Spanned;
 
 use super::{ExperimentError, Named};
+use crate::scale;
 use crate::setup::SKIP_STEADY_PCT;
 use crate::uncertainty;
 
@@ -46,6 +48,12 @@ impl Source<'_> {
     /// Points of the space that the costs' bounds span.
     pub(super) fn points(&self, raw: Option<&Spanned<u32>>) -> Result<Option<u32>, ExperimentError> {
         self.within("points", raw, &uncertainty::ALLOWED)
+    }
+
+    /// The part of the workload that the runs at the points have.
+    pub(super) fn points_scale(&self, raw: Option<&Spanned<f64>>) -> Result<Scale, ExperimentError> {
+        let Some(raw) = raw else { return Ok(Scale::FULL) };
+        scale::parse(&raw.get_ref().to_string()).map_err(|what| self.at(raw, "points_scale", &what))
     }
 
     /// The metrics that the verdict is about.

@@ -114,6 +114,7 @@ mod tests {
             simulated_pct: Some(simulated_pct),
             simulated_spread_pct: None,
             interval_pct: Some([0.0, 20.0]),
+            interval_part: None,
             at_points_pct: at_points_pct.iter().copied().map(Some).collect(),
             verdict: RowVerdict::RightSign,
         };

@@ -45,7 +45,8 @@ fn how_to_read(intervals: bool) -> String {
         true => {
             "\
 - The 80 % interval is what the simulated change is in four of five points of the bounds of the machine's costs, with a run \
-of each side at each. A published change that is in it, give or take its spread, is *covered*. A spread or an extreme of many runs has no interval.
+of each side at each; behind it stands the part of the workload that these runs have, if it is not all of it. A published \
+change that is in it, give or take its spread, is *covered*. A spread or an extreme of many runs has no interval.
 "
         }
         false => "",
@@ -193,7 +194,9 @@ fn row_cells(row: &Row, intervals: bool) -> Vec<String> {
         Statistic::Mean => String::new(),
         statistic => format!(" {}", statistic.name()),
     };
-    let interval = || row.interval_pct.map_or("-".into(), |[low, high]| format!("{low:+.1} to {high:+.1}"));
+    let part = row.interval_part.map(|part| format!(" ({part})")).unwrap_or_default();
+    let interval =
+        || row.interval_pct.map_or("-".into(), |[low, high]| format!("{low:+.1} to {high:+.1}{part}"));
     let mut cells = vec![
         row.id.as_deref().map_or("-".into(), escape),
         experiment,
