@@ -531,4 +531,22 @@ mod tests {
         let interval = Some([5.0, 9.0]);
         assert!(intervals.eq([interval, interval, interval, interval, None]));
     }
+
+    #[test]
+    fn intervals_of_a_part_of_the_workload_are_counted_apart() {
+        let fidelity = |parts: &[Option<f64>]| {
+            let outcomes = parts.iter().map(|&part| {
+                let mut comparison = comparison(100.0, 105.0, vec![published(10.0, Some(1.0))]);
+                // The interval of a part is too low
+                let high_pct = if part.is_some() { 8.0 } else { 9.0 };
+                let interval = Uncertainty { low_pct: 5.0, high_pct, part, ..Uncertainty::default() };
+                comparison.variants[0].uncertainty = [(Metric::events_per_s, interval)].into();
+                outcome("f", &comparison)
+            });
+            markdown::render(&Fidelity::new(outcomes.collect(), vec![]))
+        };
+        let apart = "whole runs, 1 (100 %) of 1 are covered; where it is of runs of a part of the workload, 0 (0 %) of 2";
+        assert!(fidelity(&[Some(0.1), None, Some(0.5)]).contains(apart));
+        assert!(!fidelity(&[None, None]).contains("are covered"));
+    }
 }

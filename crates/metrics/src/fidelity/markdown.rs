@@ -20,6 +20,7 @@ pub fn render(fidelity: &Fidelity) -> String {
     }
     out.push_str("\n## Summary\n\n");
     out.push_str(&summary(fidelity, intervals));
+    out.push_str(&coverage(fidelity));
     out.push_str(&reliability(&fidelity.reliability));
     out.push_str(&before(&fidelity.before));
     for family in &fidelity.families {
@@ -98,6 +99,29 @@ fn summary(fidelity: &Fidelity, intervals: bool) -> String {
         .map(|family| line(&escape(&family.name), &family.score, escape(&family.revisions())));
     let all = families.chain(std::iter::once(line("**all**", &fidelity.overall, String::new())));
     table(1, &header.collect::<Vec<_>>(), &all.collect::<Vec<_>>())
+}
+
+/// How often the intervals of whole runs and those of runs of a part of the workload have the published changes, nothing if
+/// none is of a part.
+fn coverage(fidelity: &Fidelity) -> String {
+    let rows = fidelity.families.iter().flat_map(|family| &family.rows).filter(|row| row.is_compared());
+    let covered = |of_a_part: bool| {
+        let of =
+            rows.clone().filter(|row| row.interval_part.is_some() == of_a_part).filter_map(Row::is_covered);
+        (of.clone().filter(|covered| *covered).count(), of.count())
+    };
+    let ((whole, of_whole), (part, of_part)) = (covered(false), covered(true));
+    match of_part {
+        0 => String::new(),
+        _ => format!(
+            "
+Of the published changes whose interval is of whole runs, {} of {of_whole} are covered; where it is of runs of a part of \
+the workload, {} of {of_part} are.
+",
+            share(whole, of_whole),
+            share(part, of_part)
+        ),
+    }
 }
 
 /// What simulated changes were worth, nothing if there are no published ones.
