@@ -245,7 +245,7 @@ The costs of this page are not fitted to it. This table says what a fit would be
 of costs within their bounds, at the same place in them on all machines. *Fitted* is the point with the smallest mean over \
 the families of their median error: point {best}. *Left out* is the error of a family at the point that is fitted to the \
 other families alone. A fit is worth something for other changes only if *left out* is below *as it is*. The rows are those \
-with an interval, and at a point there is one run of each side.
+with an interval of whole runs, and at a point there is one run of each side.
 
 "
     );
