@@ -127,7 +127,7 @@ pub struct Variant {
 
 impl Comparison {
     /// Compares the runs of each variant with those of the baseline. If no headline metric is declared, it is the
-    /// result of the benchmark and the number of migrations.
+    /// result of the benchmark, the wakeup latency if that is a rate of events, and the number of migrations.
     pub fn new(
         experiment: impl Into<String>,
         headline: &[Metric],
@@ -338,11 +338,14 @@ fn difference(base: &[Option<f64>], own: &[Option<f64>], paired: bool) -> Option
     Difference::unpaired(&present(base), &present(own))
 }
 
-/// What a benchmark reports, and what a placement changes first.
+/// What a benchmark reports, and what a placement changes first. Threads that do events and sleep between them may keep
+/// their rate while they wait longer for a CPU, so events have their wakeup latencies beside them.
 fn usual_headline(baseline: &Side) -> Vec<Metric> {
     let results = [Metric::events_per_s, Metric::messages_per_s, Metric::runtime_s];
     let result = results.into_iter().find(|metric| baseline.metrics.contains_key(metric));
-    result.into_iter().chain([Metric::cpu_migrations]).collect()
+    let latency = (result == Some(Metric::events_per_s)).then_some(Metric::wakeup_latency_us_p99);
+    let measured = latency.filter(|metric| baseline.metrics.contains_key(metric));
+    result.into_iter().chain(measured).chain([Metric::cpu_migrations]).collect()
 }
 
 /// p-values corrected as one family.
@@ -428,6 +431,19 @@ mod tests {
     fn runs(label: impl Into<String>, seed: u64, metric: Metric, values: &[f64]) -> Runs {
         let runs = values.iter().map(|value| [(metric, *value)].into_iter().collect()).collect();
         Runs { label: label.into(), seed, runs, ..Runs::default() }
+    }
+
+    #[test]
+    fn events_have_the_latency_of_wakeups_beside_them() {
+        let headline = |result: Metric| {
+            let run =
+                [result, Metric::wakeup_latency_us_p99, Metric::cpu_migrations].map(|metric| (metric, 1.0));
+            let side = || Runs { runs: vec![run.into_iter().collect(); 2], ..Runs::default() };
+            Comparison::new("e", &[], side(), vec![side()], vec![], vec![]).headline
+        };
+        let events = [Metric::events_per_s, Metric::wakeup_latency_us_p99, Metric::cpu_migrations];
+        assert_eq!(headline(Metric::events_per_s), events);
+        assert_eq!(headline(Metric::messages_per_s), [Metric::messages_per_s, Metric::cpu_migrations]);
     }
 
     #[test]

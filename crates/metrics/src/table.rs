@@ -335,7 +335,8 @@ mod tests {
             seed: differs as u64,
             ..Runs::default()
         };
-        let comparison = Comparison::new("e", &[], side(0.0), vec![side(50.0)], vec![], vec![]);
+        let headline = [Metric::runtime_s, Metric::cpu_migrations];
+        let comparison = Comparison::new("e", &headline, side(0.0), vec![side(50.0)], vec![], vec![]);
         let (few, all) = (render(&comparison, false), render(&comparison, true));
         let rows = |text: &str| text.lines().filter(|line| line.starts_with("Amean")).count();
         assert_eq!((rows(&few), rows(&all)), (2 + FEW, Metric::ALL.len()));

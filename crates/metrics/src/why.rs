@@ -8,6 +8,7 @@ use std::fmt::Write;
 use crate::compare::{Comparison, Side, Variant};
 use crate::cpu_time::{CpuTime, Part};
 use crate::registry::Metric;
+use crate::stats::ALPHA;
 
 /// What the CPU time is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,15 @@ impl Unit {
             () if both(Metric::messages_per_s) => Unit::Message,
             () if both(Metric::events) => Unit::Event,
             () => Unit::Run,
+        }
+    }
+
+    /// What the sum of all parts is the inverse of, or what it is proportional to.
+    fn whole(self) -> Metric {
+        match self {
+            Unit::Message => Metric::messages_per_s,
+            Unit::Event => Metric::events_per_s,
+            Unit::Run => Metric::runtime_s,
         }
     }
 
@@ -65,14 +75,29 @@ pub(crate) struct Row {
     pub(crate) share_pct: Option<f64>,
 }
 
+/// Says so if the runs do not show that the whole differs: the parts then differ by chance, and shares of that would
+/// mislead.
+pub(crate) fn chance(base: &Side, variant: &Variant) -> Option<String> {
+    let whole = Unit::of(base, &variant.side).whole();
+    let p_value = variant.p_value.get(&whole).copied().flatten()?;
+    (p_value >= ALPHA).then(|| {
+        format!(
+            "no change of {} is shown, so these differences may be chance and have no shares",
+            whole.name()
+        )
+    })
+}
+
 /// The parts that either side has, and the unit of their values.
-pub(crate) fn rows(base: &Side, variant: &Side) -> (&'static str, Vec<Row>) {
+pub(crate) fn rows(base: &Side, variant: &Variant) -> (&'static str, Vec<Row>) {
+    let shares = chance(base, variant).is_none();
+    let variant = &variant.side;
     let unit = Unit::of(base, variant);
     let (name, ns) = unit.scale();
     let per = |side: &Side, time: u64| time as f64 / ns / unit.done(side).max(f64::MIN_POSITIVE);
     let total = |side: &Side| per(side, side.cpu_time_s.total_ns());
     let whole = total(variant) - total(base);
-    let differ = whole.abs() > LEAST * total(base);
+    let differ = shares && whole.abs() > LEAST * total(base);
     let row = |&part: &Part| {
         let (base, variant) =
             (per(base, base.cpu_time_s.ns(part)), per(variant, variant.cpu_time_s.ns(part)));
@@ -88,7 +113,7 @@ pub fn render(comparison: &Comparison) -> String {
 }
 
 fn table(base: &Side, variant: &Variant) -> String {
-    let (unit, rows) = rows(base, &variant.side);
+    let (unit, rows) = rows(base, variant);
     let mut out = String::new();
     _ = writeln!(
         out,
@@ -108,6 +133,9 @@ fn table(base: &Side, variant: &Variant) -> String {
     let sum = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>();
     let share = rows.iter().map(|row| row.share_pct).sum::<Option<f64>>();
     line(sum(|row| row.base), sum(|row| row.variant), share, "all", "");
+    if let Some(chance) = chance(base, variant) {
+        _ = writeln!(out, "note: {chance}");
+    }
     out
 }
 
@@ -132,26 +160,28 @@ mod tests {
     use crate::registry::Metrics;
 
     /// Two runs of a second in which a machine passes this many messages.
-    fn side(label: &str, messages: f64, parts: &[(Part, u64)]) -> Runs {
+    fn side(label: &str, messages: [f64; 2], parts: &[(Part, u64)]) -> Runs {
         let mut ns = [0; PARTS];
         parts.iter().for_each(|(part, time)| ns[*part as usize] = *time);
-        let run: Metrics =
-            [(Metric::runtime_s, 1.0), (Metric::messages_per_s, messages)].into_iter().collect();
+        let run = |messages| -> Metrics {
+            [(Metric::runtime_s, 1.0), (Metric::messages_per_s, messages)].into_iter().collect()
+        };
         let cpu_time = CpuTime::new(ns);
-        Runs { label: label.into(), runs: vec![run; 2], cpu_time, ..Runs::default() }
+        Runs { label: label.into(), runs: messages.map(run).into(), cpu_time, ..Runs::default() }
     }
 
     fn comparison(base: Runs, variant: Runs) -> Comparison {
-        Comparison::new("e", &[Metric::runtime_s], base, vec![variant], Vec::new(), Vec::new())
+        Comparison::new("e", &[Metric::messages_per_s], base, vec![variant], Vec::new(), Vec::new())
     }
 
     #[test]
     fn the_shares_of_the_difference_sum_to_100_percent() {
         // 4 s of CPU time for 2000 and for 4000 messages: 2000 and 1000 us a message
-        let base = side("before", 1000.0, &[(Part::Task, 2_000_000_000), (Part::RqLock, 2_000_000_000)]);
+        let base =
+            side("before", [999.0, 1001.0], &[(Part::Task, 2_000_000_000), (Part::RqLock, 2_000_000_000)]);
         let after = [(Part::Task, 2_400_000_000), (Part::RqLock, 1_200_000_000), (Part::Idle, 400_000_000)];
-        let c = comparison(base, side("after", 2000.0, &after));
-        let (unit, rows) = rows(&c.baseline, &c.variants[0].side);
+        let c = comparison(base, side("after", [1999.0, 2001.0], &after));
+        let (unit, rows) = rows(&c.baseline, &c.variants[0]);
         assert_eq!(unit, "us of CPU time a message");
         let shown: Vec<_> =
             rows.iter().map(|r| (r.part, r.base, r.variant, r.share_pct.unwrap().round())).collect();
@@ -168,12 +198,21 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_chance_has_no_shares() {
+        let time = [(Part::Task, 1_000_000_000)];
+        let c = comparison(side("before", [900.0, 1100.0], &time), side("after", [1000.0, 1150.0], &time));
+        let text = render(&c);
+        let note = "note: no change of messages_per_s is shown, so these differences may be chance and have no shares\n";
+        assert!(text.contains("-  all\n") && text.ends_with(note), "{text}");
+    }
+
+    #[test]
     fn equal_sides_have_nothing_to_explain() {
-        let run = || side("same", 1000.0, &[(Part::Task, 1_000_000_000)]);
-        let nearly = side("nearly", 1000.0, &[(Part::Task, 999_990_000), (Part::Idle, 10_100)]);
+        let run = || side("same", [1000.0; 2], &[(Part::Task, 1_000_000_000)]);
+        let nearly = side("nearly", [1000.0; 2], &[(Part::Task, 999_990_000), (Part::Idle, 10_100)]);
         for other in [run(), nearly] {
             let text = render(&comparison(run(), other));
-            assert!(text.lines().last().unwrap().ends_with("-  all"), "{text}");
+            assert!(text.contains("-  all\n"), "{text}");
         }
     }
 }

@@ -27,22 +27,22 @@ pub(crate) struct Compare {
     /// Compare without an experiment file: a variant by what it changes, like NO_TTWU_QUEUE,base_slice_ns=2ms or
     /// linux-7.3. Features, tunables, costs and a profile are understood; more variants by repeating [default: as in
     /// the file]
-    #[arg(long, value_name = "CHANGE,CHANGE...", requires = "machine")]
+    #[arg(long, value_name = "CHANGE,CHANGE...")]
     pub(crate) with: Vec<String>,
     /// With --with: what the baseline changes, in the same form. The variants start from the baseline [default: nothing]
-    #[arg(long, value_name = "CHANGE,CHANGE...", requires = "with")]
+    #[arg(long, value_name = "CHANGE,CHANGE...")]
     pub(crate) baseline_with: Option<String>,
     #[arg(long, value_name = "M", help = MACHINE_HELP)]
     pub(crate) machine: Option<String>,
     /// With --with: the kernel that the baseline stands for [default: that of the
     /// machine sysfs or of a machine file that names one, or the nearest older one; otherwise linux-6.12]
-    #[arg(long, value_name = "P", requires = "with")]
+    #[arg(long, value_name = "P")]
     pub(crate) profile: Option<String>,
     /// With --with: the seed of the first run of each side [default: 1]
-    #[arg(long, value_name = "S", requires = "with", value_parser = within(0..=u64::MAX))]
+    #[arg(long, value_name = "S", value_parser = within(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
-    /// A metric that the verdict is about; may be repeated [default: as in the experiment, or the benchmark's result
-    /// and cpu_migrations]
+    /// A metric that the verdict is about; may be repeated [default: as in the experiment, or the benchmark's
+    /// result, of events also wakeup_latency_us_p99, and cpu_migrations]
     #[arg(long, value_name = "METRIC", value_parser = metric)]
     pub(crate) headline: Vec<Metric>,
     /// Run only the cases with this label [default: all]

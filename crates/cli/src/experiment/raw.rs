@@ -67,7 +67,7 @@ pub(super) struct RawExperiment {
     #[schemars(with = "Vec<String>")]
     pub(super) events: Vec<Spanned<String>>,
     /// The metrics that the verdict is about, the most important one first; all others are exploratory. Default: the
-    /// benchmark's result and cpu_migrations.
+    /// benchmark's result, of events also wakeup_latency_us_p99, and cpu_migrations.
     #[serde(default)]
     #[schemars(schema_with = "schema::metrics")]
     pub(super) headline: Option<Spanned<Vec<Metric>>>,

@@ -132,15 +132,16 @@ fn chart(out: &mut String, comparison: &Comparison, metric: Metric) {
 
 /// The difference in CPU time by part: a chart with a bar to the left for what became less, and a table.
 fn why_differs(out: &mut String, base: &Side, variant: &Variant) {
-    let (unit, rows) = why::rows(base, &variant.side);
+    let (unit, rows) = why::rows(base, variant);
     let longest = rows.iter().map(|row| (row.variant - row.base).abs()).fold(0.0, f64::max);
     let scale = if longest > 0.0 { BAR_AREA / 2.0 / longest } else { 0.0 };
     let (width, height, zero) = (BAR_AREA + 400.0, BAR_STEP * rows.len() as f64, 200.0 + BAR_AREA / 2.0);
     _ = writeln!(
         out,
-        "<h2>Why {} differs from {}</h2>\n<p class=\"plain\">{unit}, of all CPUs, idle ones too</p>",
+        "<h2>Why {} differs from {}</h2>\n<p class=\"plain\">{unit}, of all CPUs, idle ones too{}</p>",
         escape(&variant.side.label),
-        escape(&base.label)
+        escape(&base.label),
+        why::chance(base, variant).map_or(String::new(), |chance| format!(": {chance}"))
     );
     _ = writeln!(
         out,
