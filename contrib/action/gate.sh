@@ -16,5 +16,5 @@ cat "$COREWARD_REPORT/report.txt"
 	echo '```text'
 	cat "$COREWARD_REPORT/report.txt"
 	echo '```'
-} >>"$GITHUB_STEP_SUMMARY"
+} >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
 exit "$status"

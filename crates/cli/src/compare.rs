@@ -204,9 +204,11 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
             bail!("--ablations are those of an experiment file, and there is none");
         }
         let [workload] = &args.experiments[..] else {
+            let given = args.experiments.iter().map(|it| format!("`{}`", it.display())).collect::<Vec<_>>();
             bail!(
-                "--with takes one workload, given are {}; a workload is one argument, in quotes",
-                args.experiments.len()
+                "--with takes one workload, given are {}; a workload is one argument, in quotes, and a value that an \
+                 option may have follows it in one word (--json=F)",
+                given.join(" and ")
             );
         };
         let options = AdHoc {
@@ -219,9 +221,32 @@ fn prepare(args: &cli::Compare) -> Result<(Vec<PathBuf>, Vec<Prepared>)> {
         };
         return Ok((Vec::new(), vec![prepare(Experiment::of_options(&options)?)?]));
     }
+    for_workloads_only(args)?;
     let files = prepared::files(&args.experiments)?;
     let experiments = files.iter().map(|path| prepare(Experiment::load(path)?)).collect::<Result<_>>()?;
     Ok((files, experiments))
+}
+
+/// # Errors
+/// There is no machine, and something that only a comparison without a file has.
+fn for_workloads_only(args: &cli::Compare) -> Result<()> {
+    let given = [
+        ("--with", !args.with.is_empty()),
+        ("--baseline-with", args.baseline_with.is_some()),
+        ("--profile", args.profile.is_some()),
+        ("--seed", args.seed.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+        bail!(
+            "{option} is for a workload, with --machine and --with; an experiment has its own sides and seeds"
+        );
+    }
+    let is_workload =
+        |it: &&PathBuf| !it.exists() && it.to_str().is_some_and(coreward_workload::is_benchmark);
+    if let Some(workload) = args.experiments.iter().find(is_workload) {
+        bail!("{}: a workload needs --machine, and --with, the change to compare", workload.display());
+    }
+    Ok(())
 }
 
 /// The output of `--json` for an experiment.

@@ -167,7 +167,11 @@ fn message(error: &anyhow::Error) -> String {
 fn usage(error: &clap::Error) -> String {
     match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            "no command given, see coreward --help".into()
+            let text = error.render().to_string();
+            let words =
+                text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("coreward");
+            let named: Vec<_> = words.split(' ').take_while(|word| !word.starts_with(['<', '['])).collect();
+            format!("no command given, see {} --help", named.join(" "))
         }
         _ => {
             let text = error.render().to_string();

@@ -159,7 +159,7 @@ impl Default {
         let switched = self.policy.deviations();
         if !switched.is_empty() {
             self.notes.push(format!(
-                "the machine's kernel runs with preempt={}: {}, other than the profile",
+                "the machine's kernel runs with preempt={}: {}, unlike the profile",
                 preemption.name(),
                 switched.join(", ")
             ));
@@ -170,7 +170,7 @@ impl Default {
     pub(crate) fn packs(&mut self, bits: u8) {
         self.policy.changes.set_tunable(Tunable::vcpu_pack, bits.into());
         self.notes.push(format!(
-            "the machine's kernel runs with sched_vcpu_pack={bits}: vcpu_pack={bits}, other than any profile"
+            "the machine's kernel runs with sched_vcpu_pack={bits}: vcpu_pack={bits}, unlike any profile"
         ));
     }
 }
@@ -203,7 +203,7 @@ pub(crate) fn default_policy(machine: &str) -> Default {
     }
     let set: Vec<_> = policy.deviations().into_iter().filter(|what| !before.contains(what)).collect();
     if !set.is_empty() {
-        notes.push(format!("the machine's kernel runs with {}, other than the profile", set.join(", ")));
+        notes.push(format!("the machine's kernel runs with {}, unlike the profile", set.join(", ")));
     }
     if let Some(bits) = loaded.as_ref().and_then(|machine| machine.vcpu_pack) {
         default.packs(bits);
@@ -216,27 +216,25 @@ pub(crate) fn policy(profile: Option<&str>, machine: &str) -> Result<Default> {
     match profile {
         Some(name) => {
             let profile = Profile::named(name).map_err(|what| anyhow::anyhow!("--profile: {what}"))?;
-            Ok(Default {
-                policy: Policy::new(profile),
-                notes: left_out(profile, machine).into_iter().collect(),
-            })
+            Ok(Default { policy: Policy::new(profile), notes: Vec::new() })
         }
         None => Ok(default_policy(machine)),
     }
 }
 
-/// What the machine's kernel runs with and its profile, if that is named, leaves out.
-fn left_out(profile: Profile, machine: &str) -> Option<String> {
-    let kernel = default_policy(machine).policy;
-    let more = kernel.deviations();
-    (kernel.profile.name() == profile.name() && !more.is_empty())
+/// A note of what the machine's kernel runs with, and a policy whose profile was named does not.
+pub(crate) fn left_out(policy: &Policy, machine: &str) -> Option<String> {
+    let kernel = Policy { profile: policy.profile, ..default_policy(machine).policy };
+    let own = policy.deviations();
+    let more: Vec<_> = kernel.deviations().into_iter().filter(|what| !own.contains(what)).collect();
+    (!more.is_empty())
         .then(|| format!("--profile leaves out what the machine's kernel runs with: {}", more.join(", ")))
 }
 
 /// The simulated machine with its policy, and the workload, that the command line names.
 pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     let named = |option: &'static str| move |what: String| anyhow::anyhow!("{option}: {what}");
-    let Default { mut policy, notes } = policy(args.profile.as_deref(), &args.machine)?;
+    let Default { mut policy, mut notes } = policy(args.profile.as_deref(), &args.machine)?;
     if let Some(directory) = &args.policy {
         policy.set_directory(directory).map_err(named("--policy"))?;
     }
@@ -245,6 +243,7 @@ pub(crate) fn from_args(args: &Simulated) -> Result<(Host, Workload)> {
     if let Some(level) = args.relax_domain_level {
         policy.changes.set_tunable(Tunable::relax_domain_level, level.into());
     }
+    notes.extend(args.profile.as_ref().and_then(|_| left_out(&policy, &args.machine)));
     let workload = assumed::workload(&args.workload, args.scale, args.strict)?;
     let machine = assumed::machine(&args.machine, args.strict).context("--machine")?;
     let mut host = Host::partitioned(machine, policy, &args.partition)?;

@@ -241,9 +241,30 @@ fn workloads() {
 #[test]
 fn command_lines() {
     refused(&[], "no command given, see coreward --help");
+    refused(&["policy"], "no command given, see coreward policy --help");
     refused(&["bench"], "unrecognized subcommand 'bench'");
     refused(&["run"], "the following required arguments were not provided: --machine <M> <WORKLOAD>");
     refused(&["machines", "--jsn"], "unexpected argument '--jsn' found, a similar argument exists: '--json'");
+}
+
+/// A comparison is of an experiment file or of a workload, and each has options of its own.
+#[test]
+fn what_is_compared() {
+    for option in [["--seed", "3"], ["--with", "NO_TTWU_QUEUE"], ["--profile", "6.6"]] {
+        let message =
+            "is for a workload, with --machine and --with; an experiment has its own sides and seeds";
+        refused(&[&["compare", "x.toml"][..], &option].concat(), &format!("{} {message}", option[0]));
+    }
+    refused(
+        &["compare", "hackbench -g 1"],
+        "hackbench -g 1: a workload needs --machine, and --with, the change to compare",
+    );
+    let of = ["--machine", "2c", "--with", "NO_TTWU_QUEUE", "--json", "out.json"];
+    refused(
+        &[&["compare", "hackbench -g 1"][..], &of].concat(),
+        "--with takes one workload, given are `hackbench -g 1` and `out.json`; a workload is one argument, in quotes, \
+         and a value that an option may have follows it in one word (--json=F)",
+    );
 }
 
 /// An experiment that is right but for what a test changes in it.

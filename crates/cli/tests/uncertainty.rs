@@ -27,7 +27,7 @@ fn a_change_without_effect_has_no_interval() {
         ["compare", PIPE, "--machine", "2c", "--with", "tcp_send_ns=9us", "--runs", "2", "--intervals=10"];
     let report = stdout(&args);
     let said =
-        "tcp_send_ns=9us: messages_per_s: no change, wherever the costs are in their bounds (10 points)\n";
+        "tcp_send_ns=9us: messages_per_s: no change, wherever the costs are in their bounds (10 samples)\n";
     assert!(report.contains(said), "{report}");
 }
 

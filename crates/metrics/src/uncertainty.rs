@@ -90,7 +90,7 @@ impl Uncertainty {
     pub fn text(&self, metric: &str) -> String {
         let Uncertainty { points, low_pct, high_pct, movers, .. } = self;
         if *low_pct == 0.0 && *high_pct == 0.0 {
-            return format!("{metric}: no change, wherever the costs are in their bounds ({points} points)");
+            return format!("{metric}: no change, wherever the costs are in their bounds ({points} samples)");
         }
         let sure = if self.sign_is_sure() { "" } else { ", so its sign is not sure" };
         let of = |mover: &Mover| format!("{} ({:.0} %)", mover.cost, 100.0 * mover.index);
@@ -99,8 +99,8 @@ impl Uncertainty {
             movers => format!("moved most by {}", movers.iter().map(of).collect::<Vec<_>>().join(", ")),
         };
         format!(
-            "{metric} changes by {low_pct:+.2} to {high_pct:+.2} % in four of five of {points} points of the costs' bounds{sure}; \
-             {moved}"
+            "{metric} changes by {low_pct:+.2} to {high_pct:+.2} % over the bounds of the costs (80 % of {points} samples)\
+             {sure}; {moved}"
         )
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         let found = Uncertainty::of(&costs, &[Some(0.0); 32]).unwrap();
         assert_eq!((found.low_pct, found.high_pct, found.movers.len()), (0.0, 0.0, 0));
         assert!(!found.sign_is_sure());
-        assert_eq!(found.text("m"), "m: no change, wherever the costs are in their bounds (32 points)");
+        assert_eq!(found.text("m"), "m: no change, wherever the costs are in their bounds (32 samples)");
         assert_eq!(Uncertainty::of(&costs, &[None, Some(1.0)]), None);
     }
 

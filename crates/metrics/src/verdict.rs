@@ -259,7 +259,7 @@ mod tests {
             let comparison = Comparison::new("e", &headline, side(100.0), vec![side(value)], vec![], vec![]);
             legend(&comparison.with_record(None, vec![class.clone()]))
         };
-        let published = "of 40 published changes where 3 to 10 % was simulated, 30 had the same direction, and four of five \
+        let published = "of 40 published changes where 3 to 10 % was simulated, 30 had the same direction, and 80 % of them \
                          lay between";
         let worse = of(105.0);
         assert!(worse.contains(&format!("x: runtime_s: {published} 4 % better and 12 % worse\n")), "{worse}");

@@ -41,12 +41,12 @@ pub use schbench::{Schbench, SchbenchOld};
 pub use server::Server;
 pub use stress_ng::StressNg;
 pub use sysbench::Sysbench;
+pub use tbench::Tbench;
 
 /// How many task groups deep the tasks of a login session are: under systemd 252 and later it runs in
 /// `user.slice/user-N.slice/session-M.scope`, and as `user@.service` delegates the cpu controller
 /// (`Delegate=pids memory cpu`), each of the three is a task group.
 pub const LOGIN_SESSION_DEPTH: u32 = 3;
-pub use tbench::Tbench;
 
 /// Why a workload's text was refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -78,6 +78,11 @@ const TOOLS: [&str; 12] = [
     "encoder",
     "server",
 ];
+
+/// Whether a text begins with the name of a benchmark, which may be a path.
+pub fn is_benchmark(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| TOOLS.contains(&tool(word)))
+}
 
 /// Reads the command line of a benchmark, such as `hackbench -g 4 --pipe`. Of `rt-app FILE...` it reads the files, and
 /// of `FILE.cww` (or another [`recorded::Form`]) the recorded workload. The name may be a path.

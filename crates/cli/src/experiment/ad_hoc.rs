@@ -41,6 +41,7 @@ impl Experiment {
             policy = changed(&policy, changes).map_err(refused("--baseline-with"))?;
             label = format!("{},{changes}", policy.profile.name());
         }
+        notes.extend(options.profile.and_then(|_| setup::left_out(&policy, options.machine)));
         let seed = options.seed.unwrap_or(super::parse::DEFAULT_SEED);
         let side = |label: &str, policy: Policy| Side { label: label.to_owned(), policy, seed };
         let baseline = side(&label, policy);

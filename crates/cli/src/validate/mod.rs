@@ -214,9 +214,10 @@ fn host(args: &cli::Validate, machine: Machine, stored: Option<&Stored>) -> Resu
         Some(stored) => stored.policy()?,
         None => setup::policy(args.profile.as_deref(), kernel_of)?,
     };
-    let setup::Default { mut policy, notes } = default;
+    let setup::Default { mut policy, mut notes } = default;
     args.options.add_to(&mut policy.changes, policy.code).map_err(anyhow::Error::msg)?;
     policy.set_costs(&args.cost)?;
+    notes.extend(args.profile.as_ref().and_then(|_| setup::left_out(&policy, kernel_of)));
     if policy.settings().tunables[Tunable::relax_domain_level as usize] >= 0 {
         bail!("--set: relax_domain_level is a request of cpusets, which validate does not change");
     }

@@ -117,7 +117,7 @@ impl Reliability {
     pub fn text(&self, word: &str, contrary: &str) -> String {
         let change = |pct: f64| format!("{:.0} % {}", pct.abs(), if pct < 0.0 { contrary } else { word });
         format!(
-            "of {} published changes where {} was simulated, {} had the same direction, and four of five lay between {} and {}",
+            "of {} published changes where {} was simulated, {} had the same direction, and 80 % of them lay between {} and {}",
             self.figures,
             self.sizes(),
             self.same_direction,
@@ -196,7 +196,7 @@ mod tests {
         };
         assert_eq!(
             class.text("worse", "better"),
-            "of 10 published changes where less than 3 % was simulated, 4 had the same direction, and four of five lay \
+            "of 10 published changes where less than 3 % was simulated, 4 had the same direction, and 80 % of them lay \
              between 8 % better and 15 % worse"
         );
     }
